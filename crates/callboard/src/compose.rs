@@ -183,11 +183,15 @@ async fn refuse_tracked(place: Option<&Place>, name: &str) -> Result<(), Failure
     match tracked(&place.folder(), &[name]).await {
         Ok(found) if found.is_empty() => Ok(()),
         Ok(_) => {
-            let words = format!("git tracks .callboard/{name}, so it may be of somebody else");
-            let way_out = format!("git rm --cached .callboard/{name}, then look at the file");
+            let words =
+                format!("git tracks .callboard/{name}, so another person may have written it");
+            let way_out =
+                format!("git rm --cached .callboard/{name}, then read the file before you use it");
             Err(refused(words).hint(way_out))
         }
-        Err(words) => Err(refused(format!("whether git tracks .callboard/{name}: {words}"))),
+        Err(words) => {
+            Err(refused(format!("cannot find out whether git tracks .callboard/{name}: {words}")))
+        }
     }
 }
 
@@ -200,7 +204,7 @@ fn untrusted_store() -> Failure {
 
 fn trust_store(mark: Option<Mark>) {
     if let Some(Err(error)) = mark.map(|mark| mark.trust()) {
-        tracing::warn!(%error, "cannot keep in mind that the store was made here");
+        tracing::warn!(%error, "cannot record that the store was made here");
     }
 }
 

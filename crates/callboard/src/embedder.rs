@@ -30,7 +30,7 @@ pub fn of(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, String> {
 
 pub fn why_none(settings: &Settings) -> &'static str {
     match settings.embedder {
-        EmbedderChoice::Off => "none is wanted; knowledge is found by its words",
+        EmbedderChoice::Off => "knowledge.embedder is off; knowledge is found by its words",
         EmbedderChoice::Auto | EmbedderChoice::Model(_) | EmbedderChoice::OpenAi { .. } => {
             "no model is installed; knowledge is found by its words \
              (callboard model install --from FOLDER)"

@@ -27,12 +27,12 @@ pub fn read(place: &Place) -> Result<OwnPrompts, Failure> {
 fn read_one(path: &Path) -> Result<Option<String>, Failure> {
     let bad = |why: String| {
         let failure = Failure::config(format!("{} {why}", path.display()));
-        failure.hint("correct the file, or remove it to have the usual prompt")
+        failure.hint("correct the file, or remove it to use the built-in prompt")
     };
     match fs::symlink_metadata(path) {
         Err(_) => return Ok(None),
         Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(bad("is no plain file".into())),
+        Ok(_) => return Err(bad("is not a plain file".into())),
     }
     let file = fs::File::open(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
     let mut bytes = Vec::new();
@@ -75,6 +75,6 @@ mod tests {
         fs::remove_file(&path).expect("removed");
         std::os::unix::fs::symlink("/etc/hostname", &path).expect("a link");
         let said = format!("{:?}", read(&place).expect_err("refused"));
-        assert!(said.contains("is no plain file"), "{said}");
+        assert!(said.contains("is not a plain file"), "{said}");
     }
 }

@@ -27,7 +27,7 @@ impl Engine {
 
     async fn call_note(&self, op: &OpContext, command: Command) {
         if let Err(error) = self.note(op, command).await {
-            tracing::warn!(%error, tool = op.tool, "a call is not in the log");
+            tracing::warn!(%error, tool = op.tool, "cannot write a call to the event log");
         }
     }
 }

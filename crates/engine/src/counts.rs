@@ -28,10 +28,13 @@ static COLLECTED: AtomicBool = AtomicBool::new(false);
 /// a recorder is installed.
 pub fn collect() {
     tally::describe();
-    describe_counter!(CLAIM_CONFLICTS, "Claims and begins refused because somebody holds the task");
-    describe_histogram!(QUEUE_WAIT, "How long tasks were free before somebody took them");
+    describe_counter!(
+        CLAIM_CONFLICTS,
+        "Claims and begins refused because another actor holds the task"
+    );
+    describe_histogram!(QUEUE_WAIT, "How long tasks were free before an actor took them");
     describe_counter!(ENTRIES_GIVEN_UP, "Knowledge entries that no vector could be made for");
-    describe_gauge!(WAITS, "Waits of the board that go on now");
+    describe_gauge!(WAITS, "Waits of the board that are open now");
     describe_counter!(WAIT_LOOKS, "How often waits looked again because their task changed");
     counter!(CLAIM_CONFLICTS).increment(0);
     counter!(ENTRIES_GIVEN_UP).increment(0);
@@ -71,7 +74,7 @@ impl Engine {
                 histogram!(QUEUE_WAIT).record(waited_us as f64 / 1e6);
             }
             Ok(None) => {}
-            Err(error) => tracing::debug!(%error, "a task's wait stays uncounted"),
+            Err(error) => tracing::debug!(%error, "cannot count how long a task was free"),
         }
     }
 

@@ -152,7 +152,7 @@ impl PageBook {
             match self.kept(id).await {
                 Ok(Some(key)) if key.is_live(self.store.now()) => {}
                 Ok(_) => return,
-                Err(error) => tracing::debug!(%error, "cannot look a page session up"),
+                Err(error) => tracing::debug!(%error, "cannot look up a page session"),
             }
         }
     }

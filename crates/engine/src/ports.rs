@@ -115,7 +115,7 @@ pub struct RepositoryFound {
 }
 
 /// Why a folder is not the top of a usable git repository. The words are for the caller and begin with a verb: the
-/// folder "is no git repository".
+/// folder "is not a git repository".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryFault {
     /// No repository has its top folder here.

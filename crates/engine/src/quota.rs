@@ -95,7 +95,9 @@ struct Month {
 
 impl Month {
     fn of(now: Timestamp) -> Result<Self, EngineError> {
-        let broken = |error: jiff::Error| EngineError::Internal(format!("no such time: {error}"));
+        let broken = |error: jiff::Error| {
+            EngineError::Internal(format!("the time is out of range: {error}"))
+        };
         let now = jiff::Timestamp::from_microsecond(now.0).map_err(broken)?;
         let first = now.to_zoned(TimeZone::UTC).date().first_of_month();
         let next = first.checked_add(1.month()).map_err(broken)?;

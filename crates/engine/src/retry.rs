@@ -30,7 +30,7 @@ impl Engine {
     pub async fn answer_keep(&self, op: &OpContext, answer: &str) {
         let Some(call) = call_key(op) else { return };
         if let Err(error) = self.parts.store.answer_keep(call, answer).await {
-            tracing::warn!(%error, tool = op.tool, "an answer is not kept for its retry key");
+            tracing::warn!(%error, tool = op.tool, "cannot keep the answer for a retry key");
         }
     }
 

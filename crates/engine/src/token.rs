@@ -59,8 +59,9 @@ impl fmt::Debug for TokenText {
 /// 256 random bits as plain letters and digits.
 pub(crate) fn random_text() -> Result<String, EngineError> {
     let mut bits = [0u8; 32];
-    getrandom::fill(&mut bits)
-        .map_err(|error| EngineError::Internal(format!("no randomness: {error}")))?;
+    getrandom::fill(&mut bits).map_err(|error| {
+        EngineError::Internal(format!("the system gave no random bytes: {error}"))
+    })?;
     let half = |n: usize| {
         let mut bytes = [0u8; 16];
         bytes.copy_from_slice(&bits[n * 16..(n + 1) * 16]);
@@ -211,7 +212,7 @@ impl TokenBook {
             match self.kept(id).await {
                 Ok(Some(kept)) if kept.token.state(self.store.now()) == TokenState::Live => {}
                 Ok(_) => return,
-                Err(error) => tracing::debug!(%error, "cannot look a token up"),
+                Err(error) => tracing::debug!(%error, "cannot look up a token"),
             }
         }
     }

@@ -228,7 +228,7 @@ impl LocalAgents {
         log.stream("stderr", &log.shown(&ran.stderr));
         let strays = workspace.strays().await;
         if !strays.is_empty() {
-            log.note(format!("changed in the worktree and thrown away: {}", strays.join(", ")));
+            log.note(format!("changed in the worktree and discarded: {}", strays.join(", ")));
         }
         match ran.said {
             Said::Stopped if timed_out && !stop.is_cancelled() => {
@@ -313,9 +313,9 @@ impl LocalAgents {
             (None, SandboxMode::Os) => {
                 return Err("This machine cannot confine an agent (relay.sandbox = os)".into());
             }
-            (None, _) => log.note("sandbox: the agent's own switches alone"),
+            (None, _) => log.note("sandbox: only the agent's own switches confine it"),
             (Some(confinement), _) => {
-                log.note("sandbox: the system lets it write in its own folders only");
+                log.note("sandbox: the system lets the agent write only in its own folders");
                 log.note(format!("sandbox: {}", confinement.network()));
             }
         }
@@ -348,7 +348,7 @@ fn note_choice(log: &mut RunLog, wanted: &str, chosen: &Chosen<'_>) {
     let model = if chosen.model.is_empty() { "its own model" } else { &chosen.model };
     log.note(format!("executor {name} with {model}"));
     if chosen.is_fallback {
-        log.note(format!("no executor serves model {wanted}; this one is the default"));
+        log.note(format!("no executor serves model {wanted}; the default executor is used"));
     }
 }
 

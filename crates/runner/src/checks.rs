@@ -133,7 +133,7 @@ impl CheckRunner for LocalChecks {
 
     async fn origin(&self, repo: &Path) -> Result<Origin, RepositoryFault> {
         git::origin(repo).await.map_err(|fault| match fault {
-            GitFault::Outside => RepositoryFault::None("is no git repository".into()),
+            GitFault::Outside => RepositoryFault::None("is not a git repository".into()),
             GitFault::Failed(words) => RepositoryFault::Failed(words),
         })
     }
@@ -203,7 +203,8 @@ impl CheckRunner for LocalChecks {
     ) -> Result<Option<LogPart>, CheckFault> {
         let (repo, log) = (repo.to_owned(), log.to_owned());
         let read = tokio::task::spawn_blocking(move || check_log::read(&repo, &log, span)).await;
-        let read = read.map_err(|error| infrastructure(format!("a read stopped: {error}")))?;
+        let read =
+            read.map_err(|error| infrastructure(format!("reading a check log stopped: {error}")))?;
         read.map_err(|error| infrastructure(format!("cannot read from {RUNS}: {error}")))
     }
 
@@ -211,7 +212,7 @@ impl CheckRunner for LocalChecks {
         let repo = repo.to_owned();
         let pruned = tokio::task::spawn_blocking(move || check_log::prune(&repo, older_than));
         if let Ok(Err(error)) = pruned.await {
-            tracing::warn!(%error, "old check logs stay");
+            tracing::warn!(%error, "cannot remove old check logs");
         }
     }
 }

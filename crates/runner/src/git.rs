@@ -103,7 +103,7 @@ impl GitFault {
     /// The fault in words for a caller that needs a repository.
     pub(crate) fn words(self) -> String {
         match self {
-            Self::Outside => "this is no git repository".into(),
+            Self::Outside => "this is not a git repository".into(),
             Self::Failed(words) => words,
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Git<'a> {
                     // Git also says this of a repository without a HEAD.
                     Above::Repository(at) if words.contains(NO_REPOSITORY) => {
                         let at = at.display();
-                        failed(&format!("{} (although {at} is there)", complaint(&words)))
+                        failed(&format!("{} (although {at} exists)", complaint(&words)))
                     }
                     _ => GitFault::Outside,
                 })
@@ -361,7 +361,7 @@ pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, Repositor
         _ => RepositoryFault::Failed(format!("cannot be opened: {error}")),
     })?;
     if !path.is_dir() {
-        return Err(none("is no folder"));
+        return Err(none("is not a folder"));
     }
     let git = Git::at(&path);
     let (top, remote, head) = tokio::join!(
@@ -370,7 +370,7 @@ pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, Repositor
         git.look(&["symbolic-ref", "-q", "HEAD"]),
     );
     let unread = |fault| match fault {
-        GitFault::Outside => none("is no git repository"),
+        GitFault::Outside => none("is not a git repository"),
         GitFault::Failed(words) => RepositoryFault::Failed(format!("cannot be read: {words}")),
     };
     let top = one_line(top.map_err(unread)?);

@@ -210,7 +210,7 @@ impl Place {
         match dirs::claimed_by(common, worktrees, &real) {
             None => Ok(Self::Persons(path.to_owned())),
             Some(task) => Err(WorktreeFault::Failed(format!(
-                "git's record of the worktree {} leads to {}",
+                "git's record of the worktree {} points to {}",
                 task.display(),
                 path.display()
             ))),

@@ -37,7 +37,7 @@ impl Live {
         let options = options.write(true).create(true).truncate(true).mode(0o600);
         let file = options.open(path(run));
         if let Err(error) = &file {
-            tracing::info!(%error, "what an agent prints cannot be shown live");
+            tracing::info!(%error, "cannot show an agent's output live");
         }
         Self { file: file.ok(), held: Vec::new(), length: 0 }
     }
@@ -83,7 +83,7 @@ impl Live {
         match put() {
             Ok(written) => self.length += written,
             Err(error) => {
-                tracing::info!(%error, "what an agent prints is not shown live any more");
+                tracing::info!(%error, "an agent's output is not shown live any more");
                 self.file = None;
             }
         }

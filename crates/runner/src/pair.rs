@@ -105,7 +105,7 @@ impl PairSessions for LocalPairs {
             PairBackend::Tmux => {
                 let name = session_name(task).ok()?;
                 let exists = tmux::exists(&self.environment(), &name).await;
-                exists.inspect_err(|fault| tracing::warn!(%fault, name, "tmux cannot say whether a session is there")).ok()?
+                exists.inspect_err(|fault| tracing::warn!(%fault, name, "tmux cannot say whether a session exists")).ok()?
             }
             PairBackend::Vscode | PairBackend::Cursor => true,
         };
@@ -148,7 +148,7 @@ impl LocalPairs {
 fn session_name(task: &str) -> Result<String, PairFault> {
     let is_char = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if task.is_empty() || !task.chars().all(is_char) {
-        return Err(PairFault::Failed(format!("{task:?} cannot name a session")));
+        return Err(PairFault::Failed(format!("{task:?} is not a valid name for a session")));
     }
     Ok(format!("callboard-{task}"))
 }

@@ -308,5 +308,5 @@ fn post_watchman(group: &Group, env: &Variables) -> Option<Child> {
         .stderr(Stdio::null())
         .kill_on_drop(outside)
         .spawn();
-    posted.inspect_err(|error| tracing::warn!(%error, "a program runs without a watchman")).ok()
+    posted.inspect_err(|error| tracing::warn!(%error, "a program runs without a process that ends it with the server")).ok()
 }

@@ -28,7 +28,7 @@ const MODERN: &str = "2026-07-28";
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// A refusal is a sentence; an answer may be as large as the server makes it.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
-const HUNG_UP: &str = "it hung up before its answer";
+const HUNG_UP: &str = "it closed the connection before it answered";
 
 /// Why a message got no answer of the board itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,7 +108,8 @@ impl RemoteBoard {
         let uri = address(url, toolsets, actor)?;
         let is_tls = uri.scheme_str() == Some("https");
         let token = token.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
-        let mut token = token.transpose().map_err(|_| "the token has characters that none has")?;
+        let mut token =
+            token.transpose().map_err(|_| "the token has characters that no token has")?;
         if let Some(token) = &mut token {
             token.set_sensitive(true);
         }
@@ -304,26 +305,26 @@ fn modern_version(message: &Value) -> Option<&str> {
 }
 
 fn address(url: &str, toolsets: Option<&str>, actor: Option<&str>) -> Result<Uri, String> {
-    let bad = |words: &str| format!("'{url}' is no address of a server: {words}");
-    let uri: Uri = url.parse().map_err(|_| bad("it is no URL"))?;
+    let bad = |words: &str| format!("'{url}' is not the address of a server: {words}");
+    let uri: Uri = url.parse().map_err(|_| bad("it is not a URL"))?;
     let authority = uri.authority().ok_or_else(|| bad("write http://HOST:PORT"))?;
     if authority.as_str().contains('@') {
-        return Err("an address with a name or a password is not taken: use a token".into());
+        return Err("an address with a user name or a password is not accepted: use a token".into());
     }
     let scheme = match uri.scheme_str() {
         Some(scheme @ ("http" | "https")) => scheme,
-        _ => return Err(bad("it begins with neither http:// nor https://")),
+        _ => return Err(bad("it must begin with http:// or https://")),
     };
     let path = match (uri.path(), toolsets) {
         ("" | "/", None) => "/mcp".to_owned(),
         ("" | "/" | "/mcp", Some(toolsets)) => format!("/mcp/{toolsets}"),
-        (_, Some(_)) => return Err(bad("its path names the toolsets already")),
+        (_, Some(_)) => return Err(bad("its path already names the toolsets")),
         (path, None) => path.to_owned(),
     };
     let actor = actor.map(|actor| format!("actor={actor}"));
     let query: Vec<&str> = uri.query().into_iter().chain(actor.as_deref()).collect();
     let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-    format!("{scheme}://{authority}{path}{query}").parse().map_err(|_| bad("it is no URL"))
+    format!("{scheme}://{authority}{path}{query}").parse().map_err(|_| bad("it is not a URL"))
 }
 
 /// A name as a header may carry it: text that is not plain ASCII becomes base64.

@@ -39,7 +39,7 @@ impl Webhooks {
     }
 
     async fn post(&self, letter: &Letter, secret: &str) -> Result<StatusCode, String> {
-        let uri: Uri = letter.url.parse().map_err(|_| "its address is none".to_owned())?;
+        let uri: Uri = letter.url.parse().map_err(|_| "the webhook URL is not valid".to_owned())?;
         if let Some(address) = uri.host().and_then(literal) {
             self.addresses.judge(address)?;
         }
@@ -68,7 +68,8 @@ impl Courier for Webhooks {
 
     fn new_secret(&self) -> Result<String, String> {
         let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|error| format!("no randomness: {error}"))?;
+        getrandom::fill(&mut key)
+            .map_err(|error| format!("the system gave no random bytes: {error}"))?;
         Ok(format!("{SECRET_MARK}{}", STANDARD.encode(key)))
     }
 

@@ -237,14 +237,14 @@ pub(crate) async fn fetch(repo: &Path, branch: &str) {
         Ok(true) => {}
         Ok(false) => return,
         Err(fault) => {
-            tracing::warn!(?fault, branch, "git cannot say whether there is an origin");
+            tracing::warn!(?fault, branch, "git cannot say whether the repository has an origin");
             return;
         }
     }
     let refspec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
     let fetch = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--", "origin", &refspec];
     if let Err(fault) = Git::writing(repo).within(FETCH_TIME_MAX).ask(&fetch).await {
-        tracing::warn!(?fault, branch, "origin was not asked: what is known of it will do");
+        tracing::warn!(?fault, branch, "origin was not fetched: its last known state is used");
     }
 }
 

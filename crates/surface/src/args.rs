@@ -98,8 +98,9 @@ pub fn read<T: DeserializeOwned>(
         }
     }
     let read = object(schema, arguments, "")?;
-    serde_json::from_value(read)
-        .map_err(|error| Refusal::invalid(format!("arguments do not fit: {error}")))
+    serde_json::from_value(read).map_err(|error| {
+        Refusal::invalid(format!("arguments do not fit the input schema: {error}"))
+    })
 }
 
 /// A task's description. The core calls it the body; a complaint uses the caller's word.
@@ -148,7 +149,7 @@ fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
         None if known.is_empty() => "; this tool takes no arguments".into(),
         None => {
             let keys: Vec<_> = known.keys().map(String::as_str).collect();
-            format!("; known are {}", keys.join(", "))
+            format!("; known arguments are {}", keys.join(", "))
         }
     };
     let field = outermost(place, &shown);

@@ -55,10 +55,10 @@ pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
 /// Git failed on a repository of the server; its words are the message.
 pub(crate) const GIT_FAILED: &str = "GIT_FAILED";
 pub(crate) const GIT_FAILED_HINT: &str =
-    "Nothing is changed. Make git work in that repository for the server's user, then try again";
+    "Nothing was changed. Make git work in that repository for the server's user, then try again";
 pub(crate) const STORE_DAMAGED: &str = "STORE_DAMAGED";
 /// The way out of a damaged database, for every vocabulary.
-pub(crate) const DAMAGED_HINT: &str = "callboard doctor names the damage; put a backup back with \
+pub(crate) const DAMAGED_HINT: &str = "callboard doctor names the damage; restore a backup with \
      callboard restore FILE (in PostgreSQL: callboard migrate)";
 
 /// The code that a caller branches on.
@@ -124,7 +124,7 @@ pub fn render(error: &EngineError, speaker: Speaker) -> Value {
 pub fn broken(code: &str, trace_id: TraceId) -> Value {
     json!({
         "code": code,
-        "message": "something broke inside callboard; it was logged",
+        "message": "an internal error occurred; the server's log has it",
         "retryable": true,
         "details": {"trace_id": trace_id.to_string()},
     })

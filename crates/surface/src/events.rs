@@ -103,11 +103,11 @@ impl Asked {
             text.filter(|text| !text.is_empty()).map(|text| (name, text))
         };
         let number = |(name, text): (&str, &str)| {
-            text.parse().map_err(|_| format!("{name}: '{text}' is no number of an event"))
+            text.parse().map_err(|_| format!("{name}: '{text}' is not the number of an event"))
         };
         let names = given("names").map(|(_, names)| names.split(',').map(name).collect());
         let agent = given("agent").map(|(_, id)| {
-            AgentId::parse(id).ok_or_else(|| format!("agent: nobody can be called '{id}'"))
+            AgentId::parse(id).ok_or_else(|| format!("agent: '{id}' is not a valid agent id"))
         });
         Ok(Self {
             after: header.or(given("after")).map(number).transpose()?,
@@ -153,7 +153,7 @@ async fn say(mut follow: EventFollow, tell: &mpsc::Sender<Event>, options: &Even
         };
         if let Err(unsent) = tell.send_timeout(event, options.patience).await {
             if matches!(unsent, SendTimeoutError::Timeout(_)) {
-                tracing::info!("a reader of events does not read; its stream ends");
+                tracing::info!("a client does not read its event stream; the stream ends");
             }
             return;
         }
@@ -192,8 +192,12 @@ fn failure(error: &EngineError) -> Response {
             refusal(StatusCode::SERVICE_UNAVAILABLE, STORE_DAMAGED, words)
         }
         error => {
-            tracing::warn!(%error, "a stream of events cannot begin");
-            refusal(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "the log cannot be read now")
+            tracing::warn!(%error, "cannot begin a stream of events");
+            refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "UNAVAILABLE",
+                "the event log cannot be read now",
+            )
         }
     }
 }

@@ -182,7 +182,7 @@ impl Front {
     pub fn instructions(&self, principal: &Principal) -> String {
         let bound = principal.rights.task.map(|task| {
             format!(
-                "This connection works on task {task} alone; it may change no other task and create none."
+                "This connection is bound to task {task}; it cannot change other tasks or create tasks."
             )
         });
         let texts = self.catalog.instructions().filter(|text| !text.is_empty());
@@ -462,7 +462,7 @@ fn unknown_tool(name: &str) -> Unknown {
     let off = toolsets::ALL.iter().find(|toolset| toolset.tools.iter().any(|t| t.name == name));
     Unknown(match off {
         Some(Toolset { name: toolset, .. }) => format!(
-            "{name}; it is in the toolset {toolset}, which is off here: start with --toolsets \
+            "{name}; it is in the toolset {toolset}, which this server does not offer: start with --toolsets \
              {toolset}, or connect to /mcp/{toolset}"
         ),
         None => name.into(),

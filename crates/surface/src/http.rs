@@ -192,7 +192,7 @@ impl Edge {
         let toolsets = match toolsets_for(&principal.rights, asked) {
             Ok(toolsets) => toolsets,
             Err(toolset) => {
-                let message = format!("this token does not speak the toolset '{toolset}'");
+                let message = format!("this token may not use the toolset '{toolset}'");
                 return refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &message);
             }
         };
@@ -291,7 +291,7 @@ async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Nex
                 Redirect::temporary(&address).into_response()
             }
             Some(address) => {
-                let words = format!("pages have a name of their own; send this form at {address}");
+                let words = format!("pages have their own host name; send this form to {address}");
                 refusal(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", &words)
             }
         },

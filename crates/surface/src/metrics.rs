@@ -84,7 +84,7 @@ fn collect() -> PrometheusHandle {
     let handle = recorder.handle();
     set_global_recorder(recorder).expect("nobody else sets one");
     describe_gauge!(TASKS, "Tasks of the whole store by state; plans are not counted");
-    describe_counter!(CALLS, "Tool calls by tool and by code: ok, or why not");
+    describe_counter!(CALLS, "Tool calls by tool and by code: ok, or the code of the refusal");
     describe_histogram!(CALL_SECONDS, "How long tool calls took, waits included");
     describe_gauge!(HTTP_SESSIONS, "Open sessions of the legacy protocol era");
     describe_gauge!(SSE_STREAMS, "Open event streams, to MCP clients and of /events");

@@ -107,7 +107,7 @@ pub(crate) async fn text(
     Ok(Ok(match &moment.task_blank {
         Some(blank) => format!(
             "{text}\n\n\
-             If a task is named between these quotes, it is that one instead: \"{blank}\"."
+             If these quotes contain a task, use that task instead: \"{blank}\"."
         ),
         None => text,
     }))
@@ -133,7 +133,7 @@ fn joined(toolsets: &[&'static Toolset], moment: &Moment, words: fn(&Prompts) ->
     };
     match moment.bound {
         Some(bound) => format!(
-            "This connection works on task {bound} alone; it may change no other task and create none.\n\n\
+            "This connection is bound to task {bound}; it cannot change other tasks or create tasks.\n\n\
              {told}"
         ),
         None => told,

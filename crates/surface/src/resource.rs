@@ -31,7 +31,7 @@ pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
         uri_template: "callboard://tasks/{id}/checks/{index}/log",
         name: "check_log",
         title: "Check log",
-        description: "What a command check printed when it last ran; of a long log the end.",
+        description: "The output of a command check's last run; only the end of a long log.",
         media_type: TEXT,
     },
 ];

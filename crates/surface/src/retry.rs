@@ -34,7 +34,7 @@ pub(crate) async fn once(
         return work.await;
     }
     if let Some(kept) = engine.answer_find(op).await? {
-        let broken = |error| EngineError::Internal(format!("a kept answer is no JSON: {error}"));
+        let broken = |error| EngineError::Internal(format!("a kept answer is not JSON: {error}"));
         return serde_json::from_str(&kept).map_err(broken);
     }
     let answer = work.await?;

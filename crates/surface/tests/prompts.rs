@@ -230,7 +230,7 @@ async fn a_client_may_leave_a_blank_for_its_user() {
             let usual = prompt(&front, &who, name, json!({})).await;
             let text = prompt(&front, &who, name, json!({"task": "$1"})).await;
             let rest = text.strip_prefix(&usual).expect("the usual text first");
-            assert!(rest.ends_with(" it is that one instead: \"$1\"."), "{}: {rest}", toolset.name);
+            assert!(rest.ends_with(" use that task instead: \"$1\"."), "{}: {rest}", toolset.name);
             let task = Some(next.parse().expect("an id"));
             let bound = Principal { rights: Rights { task, ..who.rights.clone() }, ..who.clone() };
             let text = prompt(&front, &bound, name, json!({"task": "$1"})).await;

@@ -82,7 +82,7 @@ pub struct RmArgs {
 async fn cmd_agent_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
     let agent = AgentId::parse(args.id.trim()).ok_or_else(|| {
         Failure::usage(format!(
-            "'{}' is no agent's id: 1..100 letters, digits, '.', '_' or '-'",
+            "'{}' is not an agent id: use 1..100 letters, digits, '.', '_' or '-'",
             args.id
         ))
     })?;

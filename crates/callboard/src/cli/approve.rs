@@ -112,7 +112,9 @@ impl Open {
 fn not_merged(id: TaskId, words: &str, files: Vec<String>) -> Failure {
     let hint = match files.is_empty() {
         true => format!("callboard review {id}"),
-        false => format!("settle it in these files, then callboard approve {id} --merge"),
+        false => {
+            format!("resolve the conflicts in these files, then callboard approve {id} --merge")
+        }
     };
     let files: Value = files.into();
     Failure::new(Exit::Conflict, "MERGE_FAILED", format!("approved, but not merged: {words}"))

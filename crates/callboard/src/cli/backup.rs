@@ -23,7 +23,7 @@ pub async fn cmd_backup(context: &Context, args: BackupArgs) -> Result<(), Failu
     let file = std::path::absolute(&args.file)
         .map_err(|error| Failure::io(format!("cannot use {}", args.file.display()), &error))?;
     if file.exists() {
-        let taken = format!("{} is there already and stays as it is", file.display());
+        let taken = format!("{} already exists and was not changed", file.display());
         return Err(Failure::new(Exit::Conflict, "FILE_EXISTS", taken).hint("name another file"));
     }
     let open = context.open().await?;
@@ -32,5 +32,9 @@ pub async fn cmd_backup(context: &Context, args: BackupArgs) -> Result<(), Failu
     if context.out.json {
         return context.out.object(Object::Backup, json!({"file": file, "bytes": bytes}));
     }
-    context.out.line(&format!("{} holds everything, {} kB", file.display(), bytes.div_ceil(1000)))
+    context.out.line(&format!(
+        "{} holds the whole board, {} kB",
+        file.display(),
+        bytes.div_ceil(1000)
+    ))
 }

@@ -45,7 +45,7 @@ pub async fn cmd_config(context: &Context, args: ConfigArgs) -> Result<(), Failu
     match settings_kept(&settings, place.as_ref(), context.org()).await {
         Ok(kept) => values.keep(&kept),
         Err(failure) => {
-            context.out.warning(&format!("what the store keeps is not shown: {failure}"));
+            context.out.warning(&format!("settings in the store are not shown: {failure}"));
         }
     }
     match args.command {

@@ -26,7 +26,7 @@ pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(),
     let open = context.open().await?;
     // The log of an agent outlives the agent, so every name is valid.
     let agent = args.agent.as_deref().map(|typed| {
-        let no_name = || Failure::usage(format!("--agent '{typed}' is no agent's id"));
+        let no_name = || Failure::usage(format!("--agent '{typed}' is not an agent id"));
         AgentId::parse(typed.trim()).ok_or_else(no_name)
     });
     let agent = agent.transpose()?;

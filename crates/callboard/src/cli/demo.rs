@@ -113,7 +113,7 @@ pub async fn cmd_demo(context: &Context, args: DemoArgs) -> Result<(), Failure> 
     let story = async {
         let told = script.tell().await;
         if args.stay && told.is_ok() {
-            out.note("the page stays; end it with Ctrl-C");
+            out.note("the page stays open; Ctrl-C ends the demo");
             std::future::pending::<()>().await;
         }
         told

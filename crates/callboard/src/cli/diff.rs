@@ -73,7 +73,7 @@ async fn diff_of_task(open: &Open, id: TaskId, stat: bool) -> Result<(), Failure
     if diffs.iter().all(|one| one.diff.files.is_empty()) {
         let merged = card.card.review.and_then(|review| review.merge_commit);
         open.out.note(&match merged {
-            Some(commit) => format!("nothing that is not merged; git show {commit}"),
+            Some(commit) => format!("all changes are merged; git show {commit}"),
             None => "nothing is changed".to_owned(),
         });
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Reads `50s`, `10m`, `2h`, `30d`, `500ms`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no duration; write 50s, 10m, 2h or 30d");
+    let wrong = || format!("'{text}' is not a duration; write 50s, 10m, 2h or 30d");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
     let ms = match &text[digits..] {

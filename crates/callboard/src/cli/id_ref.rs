@@ -141,7 +141,7 @@ impl Things {
             None => known.iter().filter(is_part).collect(),
         };
         let unknown = || {
-            let words = format!("no {} is called '{typed}'", self.noun);
+            let words = format!("there is no {} '{typed}'", self.noun);
             Failure::new(Exit::NotFound, self.not_found, words).hint(self.list)
         };
         match found.as_slice() {

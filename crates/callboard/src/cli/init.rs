@@ -50,7 +50,7 @@ pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> 
         );
     }
     let folder = done.place.folder();
-    let verb = if done.made.is_empty() { "is there already" } else { "is ready" };
+    let verb = if done.made.is_empty() { "already exists" } else { "is ready" };
     context.out.line(&format!("{} {verb}; new tasks are {}-…", folder.display(), done.prefix))?;
     context.out.note("next: callboard task add \"My first task\", then callboard up");
     Ok(())
@@ -136,7 +136,7 @@ fn set_prefix(path: &Path, prefix: Prefix) -> Result<(), Failure> {
         text.parse().map_err(|error| Failure::config(format!("{}: {error}", path.display())))?;
     let graph = document.entry("graph").or_insert_with(toml_edit::table);
     let Some(graph) = graph.as_table_like_mut() else {
-        return Err(Failure::config(format!("{}: graph is no table", path.display())));
+        return Err(Failure::config(format!("{}: graph is not a table", path.display())));
     };
     graph.insert("prefix", toml_edit::value(prefix.as_str()));
     let changed = document.to_string();

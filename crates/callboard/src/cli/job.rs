@@ -196,14 +196,14 @@ fn of_job(error: EngineError, job: JobId) -> Failure {
     let is_fixed = matches!(&error, EngineError::Refused(Refusal::NotCancelable { .. }));
     let failure = Failure::from(error);
     if is_fixed {
-        failure.hint(format!("callboard job show {job} says how far it is"))
+        failure.hint(format!("callboard job show {job} shows the state of the job"))
     } else {
         failure
     }
 }
 
 pub fn already_over(state: &str) -> Failure {
-    Failure::new(Exit::Conflict, "ALREADY_TERMINAL", format!("the job is over: {state}"))
+    Failure::new(Exit::Conflict, "ALREADY_TERMINAL", format!("the job has ended: {state}"))
 }
 
 async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failure> {

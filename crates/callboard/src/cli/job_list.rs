@@ -87,7 +87,7 @@ fn state_named(given: &str) -> Result<&'static str, Failure> {
     let found = KNOWN.iter().find(|(name, _)| *name == fold(given)).map(|(_, state)| *state);
     let words = || {
         let known = KNOWN.map(|(name, _)| name).join(", ");
-        Failure::usage(format!("'{given}' is no state of a job; states are {known}"))
+        Failure::usage(format!("'{given}' is not a state of a job; states are {known}"))
     };
     found.ok_or_else(words)
 }

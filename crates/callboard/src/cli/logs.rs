@@ -83,7 +83,7 @@ impl Open {
             self.out.raw(last_lines(&text, tail.take()))?;
         }
         let over = self.engine().job_see(op, job).await?.job;
-        self.out.note(&format!("{job} is over: {}", word(&over.state)));
+        self.out.note(&format!("{job} has ended: {}", word(&over.state)));
         Ok(())
     }
 }

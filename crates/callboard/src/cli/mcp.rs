@@ -52,7 +52,7 @@ pub struct McpArgs {
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     if args.server.is_typed() && args.names_rights() {
-        let words = "with --server the token says who the agent is and what it may do";
+        let words = "with --server the token decides the actor and the rights of the agent";
         return Err(Failure::usage(words).hint("leave out the flags that name rights"));
     }
     if let Some(board) = args.server.board(context, args.toolsets.as_deref()).await? {
@@ -120,6 +120,6 @@ async fn forwarded(context: &Context, board: RemoteBoard) -> Result<(), Failure>
 
 fn say_waiting(context: &Context) {
     if std::io::stdin().is_terminal() {
-        context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
+        context.out.note("waiting for MCP messages on standard input; Ctrl-C ends the server");
     }
 }

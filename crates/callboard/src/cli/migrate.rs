@@ -37,7 +37,7 @@ pub async fn cmd_migrate(context: &Context, args: MigrateArgs) -> Result<(), Fai
     print(context.out, &moved)?;
     if !context.out.json {
         for finding in &moved.findings {
-            let words = format!("{}; it was so in FROM; fix: {}", finding.what, finding.fix);
+            let words = format!("{}; FROM has this fault too; fix: {}", finding.what, finding.fix);
             context.out.warning(&words);
         }
         context.out.note(&next_step(&to));

@@ -37,7 +37,7 @@ pub struct InstallArgs {
 
 fn cmd_model_install(context: &Context, args: InstallArgs) -> Result<(), Failure> {
     let models = models_folder().ok_or_else(|| {
-        Failure::usage("there is no home for models: neither XDG_DATA_HOME nor HOME is set")
+        Failure::usage("there is no folder for models: set XDG_DATA_HOME or HOME")
     })?;
     let model = install(&args.from, &models).map_err(|error| match error {
         InstallError::File { .. } => {

@@ -65,6 +65,6 @@ fn is_ci() -> bool {
 
 pub(super) fn show(context: &Context, address: &str, opens: bool, flag: &str) {
     if opens && open_in_browser(address) {
-        context.out.note(&format!("opened it in your browser; {flag} leaves that out"));
+        context.out.note(&format!("opened the page in your browser; {flag} turns that off"));
     }
 }

@@ -90,7 +90,11 @@ async fn cmd_pull_list(context: &Context, args: ListArgs) -> Result<(), Failure>
         ]);
     }
     if table.is_empty() {
-        return context.out.line(if args.all { "no pull requests" } else { "none is open" });
+        return context.out.line(if args.all {
+            "no pull requests"
+        } else {
+            "no pull request is open"
+        });
     }
     context.out.raw(&table.render(&context.out))
 }
@@ -172,15 +176,16 @@ async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failur
             .out
             .object(Object::PullMerged, json!({"url": pull.url, "merged": false, "commit": null})),
         PullEnd::Nothing => {
-            let words = format!("{} is closed: {} has all of it already", pull.url, pull.base);
+            let words =
+                format!("{} is closed: {} already has all of its changes", pull.url, pull.base);
             context.out.line(&words)
         }
         PullEnd::Waiting if context.out.json => context
             .out
             .object(Object::PullMerged, json!({"url": pull.url, "merged": false, "commit": null})),
-        PullEnd::Waiting => {
-            context.out.line(&format!("{} is merged by its forge once it may be", pull.url))
-        }
+        PullEnd::Waiting => context
+            .out
+            .line(&format!("{} will be merged by its forge when the forge allows it", pull.url)),
         PullEnd::Conflicts { files } => {
             let words = match files.as_slice() {
                 [] => "conflicts".to_owned(),

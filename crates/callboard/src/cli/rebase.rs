@@ -28,7 +28,8 @@ pub async fn cmd_rebase(context: &Context, args: RebaseArgs) -> Result<(), Failu
         ReviewEnd::Rebased { onto } => context.out.note(&format!("rebased onto {onto}")),
         ReviewEnd::RebaseConflict { files } => {
             let words = format!("not rebased: conflicts in {}", files.join(", "));
-            let hint = format!("settle it in the task's worktree, then callboard rebase {id}");
+            let hint =
+                format!("resolve the conflicts in the task's worktree, then callboard rebase {id}");
             return Err(failed(words).hint(hint).details(json!({"conflict_files": files})));
         }
         ReviewEnd::RebaseFailed { words } => {

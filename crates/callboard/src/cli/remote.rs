@@ -35,7 +35,7 @@ impl ServerArgs {
     ) -> Result<Option<RemoteBoard>, Failure> {
         let url = match (&self.server, context.names_store()) {
             (Some(_), true) => {
-                let words = "--server and --store name two boards";
+                let words = "--server and --store name two different boards";
                 return Err(Failure::usage(words).hint("leave one of them out"));
             }
             (Some(url), false) => url.clone(),
@@ -78,7 +78,7 @@ pub fn failure(fault: &RemoteFault) -> Failure {
             Exit::Auth,
             "give a token with --token-file or CALLBOARD_TOKEN; callboard token add makes one",
         ),
-        RemoteFault::Session { .. } => (Exit::Unavailable, "start it again"),
+        RemoteFault::Session { .. } => (Exit::Unavailable, "start the command again"),
         RemoteFault::Refused { .. } => {
             return Failure::new(Exit::Failure, fault.code(), fault.to_string());
         }

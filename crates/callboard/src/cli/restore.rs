@@ -32,7 +32,7 @@ pub async fn cmd_restore(context: &Context, args: RestoreArgs) -> Result<(), Fai
     let place = Place::find()?;
     let settings = context.settings(place.as_ref(), None)?;
     if let StoreUrl::Postgres(_) = settings.store {
-        let words = "this board is in PostgreSQL, where no file can be put in its place";
+        let words = "this board is in PostgreSQL; restore works on SQLite files only";
         return Err(Failure::usage(words).hint(format!(
             "callboard migrate {} postgres://USER@HOST/DATABASE, into an empty schema; \
              then set store.url to it",
@@ -40,7 +40,7 @@ pub async fn cmd_restore(context: &Context, args: RestoreArgs) -> Result<(), Fai
         )));
     }
     if !file.exists() {
-        let words = format!("{} is not there", file.display());
+        let words = format!("{} does not exist", file.display());
         return Err(Failure::new(Exit::NotFound, "FILE_NOT_FOUND", words));
     }
     let database = compose::store_path(&settings, place.as_ref()).ok_or_else(place::missing)?;

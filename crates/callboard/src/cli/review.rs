@@ -249,7 +249,9 @@ fn waits_for(review: Option<&Review>) -> &'static str {
 fn readiness(look: &ReviewLook, target: &str) -> String {
     let target = plain(target);
     let commits = match look.state.commits {
-        0 if look.state.uncommitted.is_empty() => return format!("nothing that {target} lacks"),
+        0 if look.state.uncommitted.is_empty() => {
+            return format!("nothing: {target} already has all changes");
+        }
         1 => "1 commit".to_owned(),
         count => format!("{count} commits"),
     };
@@ -277,7 +279,7 @@ fn settings_words(files: &[FileDiff]) -> String {
     match settings_files(files.iter().map(|file| &file.path)).as_slice() {
         [] => String::new(),
         files => format!(
-            "read {} with care: they are settings of Callboard, merged with --settings only",
+            "read {} with care: these files are settings of Callboard, merged only with --settings",
             plain(&files.join(", "))
         ),
     }

@@ -33,7 +33,7 @@ impl RightsArgs {
 pub fn capped(rights: &Rights) -> Option<String> {
     let wanted = rights.profile_wanted.filter(|wanted| *wanted > rights.profile())?;
     Some(format!(
-        "The profile {} was asked for, but the lane {} allows {} at most, which is what holds.",
+        "The profile {} was requested, but the lane {} allows at most {}, which applies instead.",
         wanted.as_str(),
         rights.lane.as_str(),
         rights.profile().as_str()

@@ -112,11 +112,13 @@ impl Open {
         }
         let is_here = bound.is_none_or(|bound| bound == self.engine().machine());
         let (place, way) = match is_here {
-            true => ("on this machine", format!(", or callboard run {id} --here runs it now")),
+            true => {
+                ("on this machine", format!(", or callboard run {id} --here runs the agent now"))
+            }
             false => ("on the machine of its repository", String::new()),
         };
         self.out.warning(&format!(
-            "queued, and nothing {place} starts it until callboard up, callboard serve or callboard \
+            "queued, but no process {place} starts the job until callboard up, callboard serve or callboard \
              worker runs{way}"
         ));
         Ok(false)
@@ -195,13 +197,13 @@ fn why(ended: &WorkJob) -> String {
 fn progress(seen: &WorkJob) -> &'static str {
     let WorkJob::Start(start) = seen else { return "the agent is being stopped" };
     match &start.record.job.state {
-        JobState::Done { .. } => "the agent is done",
+        JobState::Done { .. } => "the agent has ended",
         JobState::Failed { .. } if start.record.run.up_at.is_none() => "the agent did not start",
         JobState::Failed { .. } => "the agent failed",
         JobState::Canceled { .. } => "the agent was stopped",
         JobState::Expired { .. } => "the agent took too long",
         _ if start.record.run.up_at.is_some() => "the agent works",
-        JobState::Queued { .. } if start.waits_for_place => "waiting until another agent is done",
+        JobState::Queued { .. } if start.waits_for_place => "waiting until another agent ends",
         JobState::Queued { .. } => "waiting for a process that starts the agent",
         JobState::Running { .. } | JobState::Stale { .. } => "the agent is being started",
     }

@@ -54,10 +54,10 @@ pub async fn cmd_search(context: &Context, args: SearchArgs) -> Result<(), Failu
         );
     }
     if found.degraded {
-        context.out.note("vectors cannot be used, so words alone decide; see callboard doctor");
+        context.out.note("vectors cannot be used, so only words decide; see callboard doctor");
     }
     if found.hits.is_empty() {
-        context.out.note("nothing known matches");
+        context.out.note("no knowledge matches");
         return Ok(());
     }
     let mut table = Table::new(&["ID", "SCORE", "TITLE", "SNIPPET"]);

@@ -170,7 +170,7 @@ impl Server {
         announce(&served.url(), page.as_deref())?;
         if let Err(failure) = say_waiting(context, &engine, &OpContext::new(looks, "status")).await
         {
-            tracing::info!(%failure, "cannot say what waits for a person");
+            tracing::info!(%failure, "cannot find out what waits for a person");
         }
         let goodbye = tokio::spawn(say_stopping(context.out, engine.clone(), stop.clone()));
         let limits = ConnectionLimits {
@@ -207,7 +207,7 @@ async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
 
 fn tokens_needed(address: SocketAddr) -> Failure {
     let message = format!(
-        "{address} can be reached by others, and without tokens anybody could give commands"
+        "{address} can be reached from other machines, and without tokens any caller could give commands"
     );
     let refused = Failure::new(Exit::Auth, "TOKENS_NEEDED", message);
     refused

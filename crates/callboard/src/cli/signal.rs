@@ -39,7 +39,7 @@ pub fn agents_at_work(engine: &Engine) -> Option<String> {
 
 /// Explains in one line why the process does not end at once after Ctrl-C.
 pub fn say_stopping(out: Out, waits: &str) {
-    out.note(&format!("stopping: waiting for {waits}; a second Ctrl-C or SIGTERM ends it at once"));
+    out.note(&format!("stopping: waiting for {waits}; a second Ctrl-C or SIGTERM stops at once"));
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {

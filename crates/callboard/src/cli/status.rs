@@ -39,7 +39,7 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     let works = holders.it.iter().map(|holder| works(&open, holder, &holders)).collect();
     let next = next.iter().map(start).collect();
     section(&open, "needs you", needs, limit, "nothing waits for you")?;
-    section(&open, "at work", works, limit, "nobody holds a task")?;
+    section(&open, "at work", works, limit, "no actor holds a task")?;
     section(&open, "next", next, limit, "nothing is free to start")
 }
 

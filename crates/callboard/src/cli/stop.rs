@@ -72,9 +72,9 @@ impl Open {
         mut runs: impl Iterator<Item = &'r Run>,
     ) -> Result<(), Failure> {
         if stopped == Some(Stopped::Lingers) {
-            let words = "the agent was told to stop, and processes of it are still there";
+            let words = "the agent was told to stop, but some of its processes still run";
             let failure = Failure::new(Exit::Failure, "NOT_GONE", words).retryable();
-            return Err(failure.hint("callboard job list --all shows what is left"));
+            return Err(failure.hint("callboard job list --all shows them"));
         }
         if let Some(worker) = runs.find_map(crew_worker) {
             self.out.note(&format!(

@@ -13,7 +13,7 @@ use crate::output::{Failure, Object};
 /// Tell the agent of a task something
 ///
 /// An agent that speaks the Agent Client Protocol gets it at once: its turn is interrupted, and the
-/// next one begins with the message. Otherwise the next agent that starts on the task gets it.
+/// next one begins with the message. Otherwise the next agent that starts on the task gets the message.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard tell SHOP-01j8x2k7 \"Leave the tests alone\"")]
 pub struct TellArgs {
@@ -38,8 +38,8 @@ pub async fn cmd_tell(context: &Context, args: TellArgs) -> Result<(), Failure> 
         return context.out.object(Object::TaskTold, json!({"task": id, "heard": is_heard}));
     }
     context.out.line(match is_heard {
-        true => "the agent has it",
-        false => "the next agent that starts on the task gets it",
+        true => "the agent has the message",
+        false => "the next agent that starts on the task gets the message",
     })
 }
 

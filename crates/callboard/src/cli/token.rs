@@ -86,7 +86,7 @@ impl TokenCommand {
 
 async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
     let actor = context.actor_flag().ok_or_else(|| {
-        let unnamed = Failure::usage("say whom the token is for, with --actor");
+        let unnamed = Failure::usage("name the actor of the token with --actor");
         unnamed.hint("callboard token add --actor agent:NAME")
     })?;
     let actor: Actor = actor.trim().parse().map_err(|e| Failure::usage(format!("{e}")))?;
@@ -152,7 +152,13 @@ async fn cmd_token_list(context: &Context) -> Result<(), Failure> {
 async fn cmd_token_revoke(context: &Context, args: RevokeArgs) -> Result<(), Failure> {
     let open = context.open_in(HOME).await?;
     let id = open.token_id(&args.id).await?;
-    let gone = || Failure::new(Exit::NotFound, "TOKEN_NOT_FOUND", format!("{id} is gone"));
+    let gone = || {
+        Failure::new(
+            Exit::NotFound,
+            "TOKEN_NOT_FOUND",
+            format!("the token {id} does not exist any more"),
+        )
+    };
     let token = open.engine().token_revoke(&giver()?, id).await?.ok_or_else(gone)?;
     if context.out.json {
         return context.out.object(Object::Token, document(&token, "revoked"));
@@ -223,7 +229,7 @@ async fn by_toolset(open: &Open, token: &Token) -> Result<Vec<(&'static str, Str
 fn in_toolset(toolset: &Toolset, principal: &Principal) -> String {
     let rights = &principal.rights;
     if !rights.may_speak(toolset.name) {
-        return "nothing; --toolsets leaves it out".into();
+        return "nothing; --toolsets does not name it".into();
     }
     if toolset.hooks.callers.is_some() && rights.agent_type.is_none() {
         return "nothing before the agent has a type, by --as-type or callboard agent add".into();

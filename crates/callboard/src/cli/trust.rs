@@ -43,7 +43,7 @@ pub async fn cmd_trust(context: &Context, args: TrustArgs) -> Result<(), Failure
         return marks.say(context, &settings, "not trusted yet");
     }
     for mark in marks.all() {
-        mark.trust().map_err(|error| Failure::io("cannot keep what is trusted", &error))?;
+        mark.trust().map_err(|error| Failure::io("cannot record the trust", &error))?;
     }
     marks.say(context, &settings, "trusted")
 }
@@ -85,7 +85,7 @@ impl Marks {
         match (&self.store, store) {
             (None, _) => Ok(()),
             (Some(_), true) => out.line("the store is trusted"),
-            (Some(_), false) => out.line("the store is not trusted; nothing queued in it runs"),
+            (Some(_), false) => out.line("the store is not trusted; queued commands do not run"),
         }
     }
 }
@@ -113,7 +113,7 @@ pub fn say(out: &Out, settings: &Settings, app: &App) {
 pub fn words(settings: &Settings, app: &App) -> Option<String> {
     let asks = settings.untrusted.join(", ");
     let store = (!app.is_trusted)
-        .then(|| "a store that was not made here: nothing queued in it runs".to_owned());
+        .then(|| "a store that was not made here: its queued commands do not run".to_owned());
     let asks = (!asks.is_empty()).then(|| format!("settings of .callboard/: {asks}"));
     let parts: Vec<String> = [asks, store].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| {
@@ -124,6 +124,7 @@ pub fn words(settings: &Settings, app: &App) -> Option<String> {
 
 /// The failure of a command that can do nothing but run what is queued.
 pub fn store_is_foreign() -> Failure {
-    let words = "this store was not made here, so nothing that is queued in it runs";
-    Failure::new(Exit::Auth, "NOT_TRUSTED", words).hint("callboard trust, if you know its owner")
+    let words = "this store was not made here, so its queued commands do not run";
+    Failure::new(Exit::Auth, "NOT_TRUSTED", words)
+        .hint("callboard trust, if you trust the owner of the store")
 }

@@ -107,12 +107,13 @@ async fn found(
 ) -> Result<(), Failure> {
     let url = served.url();
     if is_fixed && !fits(settings.listen, served.address) {
-        let words = format!("this project is served on {url} already, not on {}", settings.listen);
+        let words =
+            format!("a server already serves this project on {url}, not on {}", settings.listen);
         let failure = Failure::new(Exit::Conflict, "ALREADY_SERVED", words);
         return Err(failure.hint("end that server first, or callboard serve --listen ADDRESS"));
     }
     context.out.line(&format!("callboard listens on {url}"))?;
-    context.out.note("that server runs already; this command starts no second one");
+    context.out.note("that server already runs; this command starts no second server");
     let board = context.open().await?;
     say_waiting(context, board.engine(), &board.op("status")).await?;
     if context.out.terminal {

@@ -60,7 +60,7 @@ async fn cmd_webhook_list(context: &Context, args: ListArgs) -> Result<(), Failu
         ]);
     }
     if table.is_empty() {
-        return context.out.line("nobody was told of anything yet");
+        return context.out.line("no webhook was sent yet");
     }
     context.out.raw(&table.render(&context.out))
 }
@@ -72,8 +72,8 @@ async fn cmd_webhook_secret(context: &Context) -> Result<(), Failure> {
         return context.out.object(Object::WebhookSecret, json!({ "secret": secret }));
     }
     context.out.line(&secret)?;
-    context.out.note("hand it to the receiver, and to any Standard Webhooks library there");
-    context.out.note("relay.webhook_secret sets another one");
+    context.out.note("give this secret to the receiver, for any Standard Webhooks library");
+    context.out.note("relay.webhook_secret sets another secret");
     Ok(())
 }
 

@@ -18,7 +18,7 @@ pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Fail
     signal::cancel_on_signal(&stop)?;
     let working = open.app.work_until(&stop, Alert::Everybody).await?;
     let working = working.ok_or_else(trust::store_is_foreign)?;
-    context.out.note("working; Ctrl-C ends it");
+    context.out.note("working; Ctrl-C ends the worker");
     stop.cancelled().await;
     if let Some(agents) = signal::agents_at_work(open.engine()) {
         signal::say_stopping(context.out, &agents);

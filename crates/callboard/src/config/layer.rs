@@ -243,7 +243,8 @@ fn read_table(
         }
         match Key::find(&name) {
             Some(key) => {
-                let value = item.as_value().ok_or_else(|| fault(format!("{name} is no table")))?;
+                let value =
+                    item.as_value().ok_or_else(|| fault(format!("{name} is not a table")))?;
                 let value = Value::from_toml(key, value).map_err(fault)?;
                 values.insert(key.name, (value, Origin::File(file.path.to_owned())));
             }

@@ -462,7 +462,7 @@ impl Reader<'_> {
             && host.chars().all(is_plain)
             && host.contains(|c: char| c.is_ascii_alphabetic());
         if !is_name || host.eq_ignore_ascii_case("localhost") || port.parse::<u16>().is_err() {
-            let wrong = format!("'{text}' is no name of its own, like callboard.localhost");
+            let wrong = format!("'{text}' is not a host name like callboard.localhost");
             return Err(self.at(name, &wrong));
         }
         Ok(Some(text.to_ascii_lowercase()))
@@ -477,7 +477,7 @@ impl Reader<'_> {
             !host.is_empty() && !host.starts_with('/') && !host.contains(odd)
         };
         if !host.is_some_and(clean) {
-            let wrong = format!("'{url}' is no address like https://board.example");
+            let wrong = format!("'{url}' is not an address like https://board.example");
             return Err(self.at(name, &wrong));
         }
         Ok(Some(url.trim_end_matches('/').to_owned()))

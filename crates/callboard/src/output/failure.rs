@@ -296,12 +296,12 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::ChecksNotPassed { checks, .. } => return Some(hint_for_checks(checks)),
         Refusal::AlreadyClaimed { .. } => "callboard next",
         Refusal::TaskClosed { .. } | Refusal::Closed { .. } => {
-            "reopen it first: callboard task move ID STATUS"
+            "reopen the task first: callboard task move ID STATUS"
         }
         Refusal::ExecutorMissing { found, .. } => {
             return Some(match found.first() {
                 Some(first) => format!("callboard run ID --agent {first}"),
-                None => "install one, or name a program as [executors.NAME] in \
+                None => "install an agent, or name a program as [executors.NAME] in \
                          .callboard/config.toml; callboard config shows the keys"
                     .into(),
             });
@@ -318,7 +318,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::NotApproved { .. } => "callboard approve ID --merge",
         Refusal::JobNotFound { .. } => "callboard job list",
         Refusal::NoQuestion { .. } => "callboard job show JOB",
-        Refusal::NotCancelable { .. } => "callboard job show JOB says how far it is",
+        Refusal::NotCancelable { .. } => "callboard job show JOB shows the state of the job",
         Refusal::NotRunning { .. } => "callboard job list shows what runs",
         Refusal::PlanNotFound { .. } => "callboard plan list",
         Refusal::PlanDecided { .. } => "callboard plan show PLAN",
@@ -326,7 +326,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::MailNotFound { .. } => "callboard mail list",
         Refusal::EpicNotFound { .. } => "callboard epic list",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
-        Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
+        Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new log",
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
         | Refusal::DependencyCycle { .. }

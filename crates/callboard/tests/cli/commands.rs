@@ -280,7 +280,7 @@ fn a_webhook_secret_is_made_once_and_a_chosen_one_is_not_shown_by_config() {
     let secret = world.ok(&["webhook", "secret", "--json"]).json()["secret"].clone();
     assert!(secret.as_str().is_some_and(|secret| secret.starts_with("whsec_")), "{secret}");
     assert_eq!(world.ok(&["webhook", "secret", "--json"]).json()["secret"], secret);
-    assert_eq!(world.ok(&["webhook", "list"]).stdout, "nobody was told of anything yet\n");
+    assert_eq!(world.ok(&["webhook", "list"]).stdout, "no webhook was sent yet\n");
     world.write(
         &world.callboard("config.local.toml"),
         "[relay]\nwebhook_secret = \"whsec_c2hvcnQ=\"\n",

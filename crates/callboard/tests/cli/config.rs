@@ -172,5 +172,5 @@ fn what_the_store_keeps_is_below_variables_and_above_files() {
     assert!(hint.contains(key), "{hint}");
     let refused = world.run(&["config", "get", key, "--org", "nobody"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (0, "2\n"));
-    assert!(refused.stderr.contains("what the store keeps is not shown"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("settings in the store are not shown"), "{}", refused.stderr);
 }

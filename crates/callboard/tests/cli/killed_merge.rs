@@ -127,7 +127,7 @@ fn a_lock_of_another_git_is_named() {
     killed.world.write(&lock, "");
     let refused = killed.world.run(&["approve", &killed.task, "--merge", "--json"]);
     assert_eq!((refused.code, refused.error_code()), (5, "MERGE_FAILED".into()));
-    assert!(refused.stderr.contains(".git/index.lock is there since"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(".git/index.lock has existed for"), "{}", refused.stderr);
     assert_eq!(killed.read("a.txt"), "a before\n");
     fs::remove_file(lock).expect("it is done");
     // Git takes the lock of a branch last, when the files have moved.

@@ -38,7 +38,7 @@ fn what_makes_no_sense_is_named() {
     for (arguments, words) in [
         (vec!["learn", "x", "--tag", "a b"], "tag 'a b'"),
         (vec!["learn", " "], "title cannot be empty"),
-        (vec!["learn", "x", "--supersedes", "SHOP-1"], "no entry is called 'SHOP-1'"),
+        (vec!["learn", "x", "--supersedes", "SHOP-1"], "there is no entry 'SHOP-1'"),
         (vec!["search", " "], "query must be 1..2000 characters"),
         (vec!["search", "x", "--min-score", "2"], "minScore must be 0..1"),
     ] {

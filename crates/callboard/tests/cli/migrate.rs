@@ -81,7 +81,7 @@ fn damage_that_came_along_is_told() {
     let ran = world.run(&["migrate", DATABASE, text(&moved)]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("open-deps counter differs"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("it was so in FROM"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("FROM has this fault too"), "{}", ran.stderr);
     let copy = text(&moved);
     assert_eq!(world.ok(&["task", "list", "--store", copy]).stdout.lines().count(), 2);
 }

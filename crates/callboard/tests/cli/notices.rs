@@ -82,7 +82,7 @@ fn removing_a_task_names_those_that_go_free() {
     let waits = world.task(&["waits", "--dep", &first, "--dep", &other]);
     let removed = world.ok(&["task", "rm", &first]);
     assert_eq!(removed.stdout, format!("{first} removed\n"));
-    assert_eq!(removed.stderr, format!("{freed} waits for nothing more: freed\n"));
+    assert_eq!(removed.stderr, format!("{freed} has no open dependency any more: freed\n"));
     let removed = world.ok(&["task", "rm", &other, "--json"]).json();
     assert_eq!(removed["freed"], json!([waits]));
     let last = world.ok(&["task", "rm", &freed, "--json"]).json();

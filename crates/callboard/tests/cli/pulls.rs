@@ -18,7 +18,7 @@ fn a_person_looks_at_an_epics_pull_request_and_merges_it() {
     world.write(&world.root().join("a"), "one\n");
     world.run_git(&world.root(), &["add", "a"]);
     world.run_git(&world.root(), &["commit", "-q", "-m", "first"]);
-    assert_eq!(world.ok(&["pull", "list"]).stdout, "none is open\n");
+    assert_eq!(world.ok(&["pull", "list"]).stdout, "no pull request is open\n");
     let epic = world.ok(&["epic", "add", "Letters"]).stdout.trim().to_owned();
     world.ok(&["agent", "add", "boss", "--type", "SUPERVISOR", "--epic", &epic]);
     world.ok(&["agent", "add", "w1", "--type", "WORKER"]);
@@ -68,7 +68,7 @@ fn a_person_looks_at_an_epics_pull_request_and_merges_it() {
     let read = std::fs::read_to_string(world.root().join("b")).expect("a file");
     assert_eq!(read, "two\n");
     assert_eq!(world.ok(&["pull", "merge", "2"]).stdout, merged, "again is the same");
-    assert_eq!(world.ok(&["pull", "list"]).stdout, "none is open\n");
+    assert_eq!(world.ok(&["pull", "list"]).stdout, "no pull request is open\n");
     let none = world.run(&["pull", "show", "9", "--json"]);
     assert_eq!((none.code, none.error_code()), (3, "PULL_NOT_FOUND".into()));
 }

@@ -82,7 +82,7 @@ fn what_waits_is_shown_approved_and_merged() {
     assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");
     let diff = world.ok(&["diff", &id]);
     assert_eq!(diff.stdout, "");
-    assert_eq!(diff.stderr, format!("nothing that is not merged; git show {commit}\n"));
+    assert_eq!(diff.stderr, format!("all changes are merged; git show {commit}\n"));
 }
 
 #[test]
@@ -126,7 +126,8 @@ fn what_conflicts_is_approved_and_not_merged() {
     assert_eq!((refused.code, refused.error_code()), (5, "MERGE_FAILED".into()));
     let error: serde_json::Value = serde_json::from_str(&refused.stderr).expect("one error");
     assert_eq!(error["error"]["details"]["conflict_files"], json!(["a"]));
-    let again = format!("settle it in these files, then callboard approve {id} --merge");
+    let again =
+        format!("resolve the conflicts in these files, then callboard approve {id} --merge");
     assert_eq!(error["error"]["hint"], again);
     let shown = world.ok(&["review", &id]).stdout;
     let outlook = "\nmerge     2 commits into main, 1 behind it, conflicts in a\n";

@@ -119,7 +119,7 @@ fn mcp_names_its_task_and_gives_the_projects_own_prompts() {
     let bound = ["mcp", "--actor", "agent:x", "--task", "SHOP-1"];
     let answers = ask(&world, &bound, &[get(2, "plan"), get(3, "start-work")]);
     let instructions = answers[0]["result"]["instructions"].as_str().expect("a text");
-    assert!(instructions.contains(&format!("works on task {task} alone")), "{instructions}");
+    assert!(instructions.contains(&format!("is bound to task {task}")), "{instructions}");
     let text = |answer: &Value| answer["result"]["messages"][0]["content"]["text"].clone();
     assert_eq!(text(&answers[1]), format!("Plan {task} as we do."));
     assert!(text(&answers[2]).as_str().is_some_and(|text| text.contains("`begin` it")));

@@ -29,7 +29,7 @@ fn up_finds_the_server_that_serves_the_project() {
     let (serving, first) = world.start(&["up"]);
     let again = world.ok(&["up"]);
     assert_eq!(url(&again.stdout), url(&first));
-    assert!(again.stderr.contains("runs already"), "{}", again.stderr);
+    assert!(again.stderr.contains("already runs"), "{}", again.stderr);
     let elsewhere = world.run(&["up", "--listen", "127.0.0.1:1", "--json"]);
     assert_eq!((elsewhere.code, elsewhere.error_code()), (5, "ALREADY_SERVED".into()));
     let (other, second) = world.start(&["up", "--store", "other.db"]);
@@ -123,7 +123,7 @@ fn only_a_terminal_gets_a_browser() {
     let on_terminal = Terminal::run(&world, 100, &["up", "--no-open"]);
     assert!(!on_terminal.contains("in your browser"), "{on_terminal}");
     let on_terminal = Terminal::run(&world, 100, &["up"]);
-    assert!(on_terminal.contains("opened it in your browser"), "{on_terminal}");
+    assert!(on_terminal.contains("opened the page in your browser"), "{on_terminal}");
     assert!(on_terminal.contains(&url(&first)), "{on_terminal}");
     let opened = opened(&world);
     let page = format!("{}/open?code=", url(&first));
@@ -153,7 +153,7 @@ fn open_prints_an_address_that_works_once_and_shows_it_on_a_terminal() {
     assert!(shown.contains(&page) && !shown.contains("in your browser"), "{shown}");
     assert!(!world.home().join("opened").exists(), "nobody asked for a browser");
     let shown = Terminal::run(&world, 200, &["open"]);
-    assert!(shown.contains("opened it in your browser; --print leaves that out"), "{shown}");
+    assert!(shown.contains("opened the page in your browser; --print turns that off"), "{shown}");
     let opened = opened(&world);
     assert!(opened.starts_with(&page) && shown.contains(opened.trim()), "{shown}");
     assert_eq!(serving.signal(Signal::TERM), 0);

@@ -117,7 +117,7 @@ fn a_backup_is_a_board_of_its_own_and_overwrites_nothing() {
     let then = world.ok(&["task", "show", &task, "--store", copy, "--json"]).json();
     assert_eq!(then["provenance"].as_array().map(Vec::len), Some(1));
     let again = world.run(&["backup", copy]);
-    assert_eq!((again.code, again.stderr.contains("is there already")), (5, true));
+    assert_eq!((again.code, again.stderr.contains("already exists")), (5, true));
     assert_eq!(world.run(&["backup", "/no/such/folder/copy.db"]).code, 7);
 }
 

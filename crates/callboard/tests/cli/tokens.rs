@@ -28,8 +28,8 @@ fn a_new_token_is_told_with_what_it_may_do_in_each_toolset() {
         told(&world, &["--profile", "viewer", "--toolsets", "graph,board,crew"]),
         [
             "graph read: 5 of 17 tools",
-            "execution nothing; --toolsets leaves it out",
-            "relay nothing; --toolsets leaves it out",
+            "execution nothing; --toolsets does not name it",
+            "relay nothing; --toolsets does not name it",
             "board read, as viewer: 7 of 28 tools",
             "crew nothing before the agent has a type, by --as-type or callboard agent add",
         ]

@@ -263,7 +263,7 @@ fn a_log_is_seen_while_the_agent_works(schema: Option<Schema>) {
         let logs = logs(&mut boss);
         let text = logs[0]["content"].as_str().unwrap();
         assert_eq!(logs.as_array().unwrap().len(), 1, "{logs}");
-        if text.contains("done") && text.contains("ended by itself") {
+        if text.contains("done") && text.contains("the agent ended its turn") {
             assert_eq!(text.matches("half way with [MY_KEY]").count(), 1, "{text}");
             break;
         }

@@ -161,7 +161,7 @@ fn what_is_capped_or_unknown_is_said_at_the_start() {
     });
     let answer = peer.request("initialize", hello);
     let told = answer["result"]["instructions"].as_str().unwrap();
-    assert!(told.contains("kanban") && told.contains("allows pair_worker at most"), "{told}");
+    assert!(told.contains("kanban") && told.contains("allows at most pair_worker"), "{told}");
     for flags in [["--lane", "fast"], ["--profile", "king"]] {
         let output = command(board.path()).arg("mcp").args(flags).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{flags:?}");

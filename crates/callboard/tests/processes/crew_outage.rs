@@ -149,7 +149,7 @@ fn goes_away(crew: &Crew) {
         json!({"attempts": 4, "hint": "make the same call again later"}),
         "{inbox}"
     );
-    assert!(crew.log().contains("the report of a failure waits for the store"));
+    assert!(crew.log().contains("the mail about a failure waits until the store is back"));
     crew.database.come_back();
     // A failure is reported once per agent and tool; calls from outside the crew are not reported.
     let begun = Instant::now();

@@ -151,7 +151,7 @@ fn an_agent_hears_of_its_own_mail_and_people_of_all() {
     let (status, words) = refused("?names=mail.snet", &ana);
     assert_eq!(status, 400);
     assert_eq!(words, "names: there is no event 'mail.snet'; did you mean 'mail.sent'?");
-    assert_eq!(refused("?after=x", &ana), (400, "after: 'x' is no number of an event".into()));
+    assert_eq!(refused("?after=x", &ana), (400, "after: 'x' is not the number of an event".into()));
     let bearer = |token: &str| format!("Bearer {token}");
     let open = |query: &str, token: &str| {
         Stream::open(&server, query, &[("Authorization", &bearer(token))])

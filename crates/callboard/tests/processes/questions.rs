@@ -92,7 +92,10 @@ fn a_question_is_answered_from_a_terminal_and_by_a_task() {
     let question = json!({"number": 1, "text": "Try it: make one", "command": "make one"});
     assert_eq!(seen["result"]["question"], question);
     assert_eq!(seen["message"], "Waiting for an answer: Try it: make one");
-    assert_eq!(seen["hint"], format!("A person says: callboard job answer {job} yes, or no"));
+    assert_eq!(
+        seen["hint"],
+        format!("A person answers with callboard job answer {job} yes, or no")
+    );
     for arguments in [&["job", "list"][..], &["job", "show", job], &["review"], &["review", &task]]
     {
         let typed = typed(&shop, arguments);

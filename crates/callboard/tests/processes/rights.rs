@@ -73,7 +73,7 @@ fn a_token_of_one_task_runs_no_command_of_another_and_creates_nothing() {
     let (_, boss) = token(door.folder.path(), &["--actor", "human:ana"]);
     let (own, other) = (door.task(&boss, "own"), door.task(&boss, "other"));
     let (_, bound) = token(door.folder.path(), &["--actor", "agent:w1", "--task", &own]);
-    let says = format!("works on {own} alone");
+    let says = format!("is bound to {own} and cannot act on");
     let id = json!({"id": other});
     denied(door.call_at(GRAPH, &bound, "run_checks", id), "SESSION_SCOPE_DENIED", &says);
     let done = json!({"id": other, "to": "done"});

@@ -85,7 +85,7 @@ impl Shop {
         let words = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{words}");
         assert!(String::from_utf8_lossy(&ran.stdout).contains("in_review"), "{ran:?}");
-        assert!(words.ends_with("the agent is done\n"), "{words}");
+        assert!(words.ends_with("the agent has ended\n"), "{words}");
     }
 }
 

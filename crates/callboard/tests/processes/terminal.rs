@@ -104,7 +104,7 @@ fn a_run_says_whether_something_starts_it(schema: Option<Schema>) {
     let ran = typed(&shop, &["run", &first]);
     assert!(ran.status.success());
     let said = words(&ran);
-    let nothing = "nothing on this machine starts it until callboard up, callboard serve";
+    let nothing = "no process on this machine starts the job until callboard up, callboard serve";
     assert!(said.contains(nothing) && said.contains("--here"), "{said}");
     let mut worker = Worker::start(&shop);
     assert_eq!(json(&shop, &["run", &second])["runner"], true);
@@ -140,7 +140,10 @@ fn an_agent_runs_in_the_process_that_asked() {
     let said = words(&ran);
     assert!(ran.status.success(), "{said}");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("in_review"), "{ran:?}");
-    assert!(said.contains("the agent works\n") && said.ends_with("the agent is done\n"), "{said}");
+    assert!(
+        said.contains("the agent works\n") && said.ends_with("the agent has ended\n"),
+        "{said}"
+    );
     let jobs = ok(&shop, &["job", "list"]);
     assert!(jobs.contains("SUCCEEDED") && jobs.contains(&format!("works on {task}")), "{jobs}");
 }
@@ -400,14 +403,14 @@ fn an_acp_agent_is_told_at_once() {
     let _worker = Worker::start(&shop);
     let job = ok(&shop, &["run", &task]);
     shop.begun();
-    assert_eq!(ok(&shop, &["tell", &task, "Leave the tests alone"]), "the agent has it");
+    assert_eq!(ok(&shop, &["tell", &task, "Leave the tests alone"]), "the agent has the message");
     let printed = ok(&shop, &["logs", &job, "-f"]);
     assert!(printed.contains("I heard it"), "{printed}");
     assert!(printed.contains("[told] A message from human:ana"), "{printed}");
     assert_eq!(label(&shop, &task), "in_review");
     let log = ok(&shop, &["log", &task]);
     assert!(log.contains("human:ana told the agent of P-1"), "{log}");
-    assert!(log.contains("heard what was told about P-1"), "{log}");
+    assert!(log.contains("read the messages about P-1"), "{log}");
 }
 
 fn the_next_agent_is_told(schema: Option<Schema>) {
@@ -417,7 +420,7 @@ fn the_next_agent_is_told(schema: Option<Schema>) {
     let worker = Worker::start(&shop);
     ok(&shop, &["run", &task]);
     shop.begun();
-    let later = "the next agent that starts on the task gets it";
+    let later = "the next agent that starts on the task gets the message";
     assert_eq!(ok(&shop, &["tell", &task, "Leave the tests alone"]), later);
     ok(&shop, &["stop", &task]);
     drop(worker);
@@ -478,7 +481,7 @@ fn a_worker_says_what_its_end_waits_for() {
     let said = says_at_its_end(&["worker"]).expect("a line");
     let wanted = "stopping: waiting for 1 agent at work, at most ";
     assert!(said.starts_with(wanted), "{said}");
-    assert!(said.ends_with(" s; a second Ctrl-C or SIGTERM ends it at once"), "{said}");
+    assert!(said.ends_with(" s; a second Ctrl-C or SIGTERM stops at once"), "{said}");
 }
 
 #[test]

@@ -82,6 +82,6 @@ fn who_hangs_up_ends_its_wait_and_is_no_error() {
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     let said = std::fs::read_to_string(&log).unwrap();
     let stopping =
-        "stopping: waiting for calls in flight; a second Ctrl-C or SIGTERM ends it at once\n";
+        "stopping: waiting for calls in flight; a second Ctrl-C or SIGTERM stops at once\n";
     assert_eq!(said, stopping, "the log holds nothing else");
 }

@@ -137,7 +137,7 @@ fn mail_is_read_and_answered_on_the_page() {
     let decisions = site.get("/decisions?agent=boss").text;
     assert!(decisions.contains("Invoked tool: mcp__mail__send"), "{decisions}");
     assert!(decisions.contains("&lt;script&gt;") && !decisions.contains(HOSTILE), "{decisions}");
-    assert!(site.get("/decisions?agent=else").text.contains("Nothing was decided yet."));
+    assert!(site.get("/decisions?agent=else").text.contains("No decisions yet."));
     assert_eq!(site.get("/decisions?before=x").status, 400);
 }
 
@@ -211,11 +211,11 @@ fn an_agent_reads_its_own_decisions_and_nobody_reads_the_mail_of_others_there() 
     let mut site = site.with(&w2);
     let own = site.get("/decisions").text;
     assert!(own.contains("mcp__mail__list_inbox") && own.contains(shown), "{own}");
-    assert!(site.get("/decisions?agent=boss").text.contains("Nothing was decided yet."));
+    assert!(site.get("/decisions?agent=boss").text.contains("No decisions yet."));
     site = site.with(&w1);
     for path in ["/decisions", "/decisions?agent=boss"] {
         let page = site.get(path).text;
-        assert!(page.contains("Nothing was decided yet."), "{path}: {page}");
+        assert!(page.contains("No decisions yet."), "{path}: {page}");
     }
     for token in [&people, &admin] {
         site = site.with(token);

@@ -52,7 +52,7 @@ impl RepoRoots<'_> {
         let path = Path::new(given.trim());
         match path.is_absolute() {
             true => Ok(path),
-            false => Err(refused(given, "is no absolute path")),
+            false => Err(refused(given, "is not an absolute path")),
         }
     }
 
@@ -63,7 +63,7 @@ impl RepoRoots<'_> {
             true if !self.has_tokens => Ok(()),
             true => Err(refused(
                 given,
-                "is in no folder of board.repo_roots, which must name one where tokens are used",
+                "is not below board.repo_roots; a server with tokens needs a folder there",
             )),
             false if is_inside => Ok(()),
             false => Err(refused(given, "is outside board.repo_roots")),
@@ -117,7 +117,7 @@ mod tests {
             let judged = RepoRoots::judge_named(given);
             assert_eq!(judged.is_ok(), is_path, "{given:?}");
             if let Err(refusal) = judged {
-                assert!(refusal.message().contains("is no absolute path"), "{given:?}");
+                assert!(refusal.message().contains("is not an absolute path"), "{given:?}");
             }
         }
     }

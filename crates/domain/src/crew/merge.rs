@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 /// The words about an agent that still runs on a task whose work is to be merged.
-pub const AGENT_LINGERS: &str = "the agent on the task does not end; try again";
+pub const AGENT_LINGERS: &str = "the agent on the task has not stopped yet; try again";
 
 fn state(message: impl Into<String>) -> Refusal {
     Refusal::AgentState { message: message.into() }

@@ -20,9 +20,9 @@ impl Refusal {
             Self::ProjectNotFound { project } => format!("project not found: {project}"),
             Self::InvalidRepoPath { path, why } => format!("{path} {why}"),
             Self::PlanNotFound { plan } => format!("plan not found: {plan}"),
-            Self::PlanDecided { plan, state } => format!("{plan} is {state} already"),
+            Self::PlanDecided { plan, state } => format!("{plan} is already {state}"),
             Self::AgentNotFound { agent } => format!("Agent with ID '{agent}' not found"),
-            Self::AgentExists { agent } => format!("Agent with ID '{agent}' exists already"),
+            Self::AgentExists { agent } => format!("Agent with ID '{agent}' already exists"),
             Self::MailNotFound { mail } => format!("Mail with ID '{mail}' not found"),
             Self::EpicNotFound { epic } => format!("Epic with ID '{epic}' not found"),
             Self::AgentState { message }
@@ -36,25 +36,29 @@ impl Refusal {
             }
             Self::MailOfAnother { mail } => format!("Mail '{mail}' belongs to another agent"),
             Self::ParentCycle { task, parent } => {
-                format!("{parent} is {task} or stands below it, so it cannot be its parent")
+                format!(
+                    "{parent} cannot be the parent of {task}: it is that task or a descendant of it"
+                )
             }
             Self::HasDependents { task, open } => {
                 let open: Vec<_> = open.iter().map(TaskId::to_string).collect();
-                format!("tasks wait for {task}: {}", open.join(", "))
+                format!("open tasks depend on {task}: {}", open.join(", "))
             }
-            Self::NotPair { task } => format!("task {task} is for an agent alone"),
+            Self::NotPair { task } => {
+                format!("task {task} is an AUTO task: an agent works on it alone")
+            }
             Self::NotRunning { task } => format!("no agent works on task {task}"),
             Self::ReviewNotReady { task, label } => {
-                format!("task {task} is {label}; only what is in review can be reviewed")
+                format!("task {task} is {label}; only a task in review can be reviewed")
             }
             Self::NotApproved { task } => {
-                format!("the settings ask for an approval before {task} is merged")
+                format!("the settings require an approval before {task} is merged")
             }
             Self::AgentAtWork { task, agent, action } => {
-                format!("{agent} works on task {task}, so it cannot be {} now", action.done())
+                format!("task {task} cannot be {} now: {agent} works on it", action.done())
             }
             Self::NotAuto { task } => {
-                format!("task {task} is no AUTO task: no agent works on it alone")
+                format!("task {task} is not an AUTO task: no agent works on it alone")
             }
             Self::SessionNotFound { session } => format!("session not found: {session}"),
             Self::DanglingDependency { task } => format!("dangling dependency: {task}"),
@@ -92,7 +96,9 @@ impl Refusal {
                     format!("task {task} has an open blocker comment: {comment}")
                 }
                 Unactionable::Plan => format!("task {task} is a plan with children"),
-                Unactionable::Standing(at) => format!("task {task} is {}", at.phase.as_str()),
+                Unactionable::Standing(at) => {
+                    format!("task {task} is in phase {}", at.phase.as_str())
+                }
             },
             Self::IllegalMove { task, from, to, .. } => {
                 format!("task {task} cannot go from {} to {to}", from.phase.as_str())
@@ -111,7 +117,7 @@ impl Refusal {
                 format!("only {author} or a human can resolve {comment}")
             }
             Self::NotTaskAuthor { task, author: Some(author) } => {
-                format!("only {author}, who made task {task}, or a human can update it")
+                format!("only {author}, who created task {task}, or a human can update it")
             }
             Self::NotTaskAuthor { task, author: None } => {
                 format!("only a human can update task {task}")
@@ -119,7 +125,7 @@ impl Refusal {
             Self::QuotaExceeded(Quota { metric, limit, used, requested, period, .. }) => {
                 format!("{metric}: {used} of {limit} used in {period}, {requested} requested")
             }
-            Self::JobLost { job } => format!("{job} is not yours any more"),
+            Self::JobLost { job } => format!("another runner has {job}, or the job has ended"),
             Self::JobNotFound { job } => format!("job not found: {job}"),
             Self::InvalidSpec { problems } => {
                 let problems: Vec<_> =
@@ -130,18 +136,22 @@ impl Refusal {
                 "{} jobs are queued and {} run; at most {limit} may be open",
                 open.queued, open.running
             ),
-            Self::NoPlace { limit } => format!("{limit} jobs run on this machine already"),
+            Self::NoPlace { limit } => {
+                format!("this machine already runs {limit} jobs, the most it may run")
+            }
             Self::TooManyCalls { limit } => format!(
                 "this token has {limit} waits and other long calls under way, the most it may have"
             ),
             Self::NotCancelable { job, kind } => {
                 format!("{job} is a job of the kind {}, which ends by itself", kind.as_str())
             }
-            Self::NoQuestion { job } => format!("{job} waits for no such answer"),
+            Self::NoQuestion { job } => {
+                format!("{job} has no open question that takes this answer")
+            }
             Self::TaskClosed { task, label } => {
                 format!("cannot begin a session on a closed task: {task} is {label}")
             }
-            Self::Closed { task, label } => format!("{task} is closed: it is {label}"),
+            Self::Closed { task, label } => format!("task {task} is closed: its status is {label}"),
             Self::ExecutorMissing { executor, found } if found.is_empty() => format!(
                 "agent '{executor}' is not installed on this machine, and no other agent is either"
             ),
@@ -179,11 +189,11 @@ impl Refusal {
                 format!("{verb} needs profile {}; yours is {}", needed.as_str(), held.as_str())
             }
             Self::SharedActor { verb, actor } => format!(
-                "{verb} is for one agent, and every client of that name without an actor acts as \
-                 {actor}"
+                "{verb} needs an actor that only one agent uses; all clients of this name without an \
+                 actor act as {actor}"
             ),
             Self::OutsideTask { task, bound } => {
-                format!("this connection works on {bound} alone, not on {task}")
+                format!("this connection is bound to {bound} and cannot act on {task}")
             }
             Self::MixedArguments { verb, one, other } => {
                 format!("{one} and {other} belong to two different tools called {verb}")
@@ -203,86 +213,104 @@ impl Refusal {
         let hint = match self {
             Self::InvalidInput { .. } | Self::ClientMismatch { .. } => return None,
             Self::TaskNotFound { .. } | Self::ParentNotFound { .. } => {
-                "list shows the tasks there are"
+                "list shows the existing tasks"
             }
-            Self::ProjectNotFound { .. } => "projects_list shows the projects there are",
+            Self::ProjectNotFound { .. } => "projects_list shows the existing projects",
             Self::InvalidRepoPath { .. } => {
-                "name the top folder of a git repository on the server; nothing was made"
+                "name the top folder of a git repository on the server; nothing was created"
             }
-            Self::InvalidSetting { .. } => "correct what the message names; nothing was changed",
-            Self::PlanNotFound { .. } => "callboard plan list shows the plans there are",
+            Self::InvalidSetting { .. } => {
+                "correct the setting that the message names; nothing was changed"
+            }
+            Self::PlanNotFound { .. } => "callboard plan list shows the existing plans",
             Self::PlanDecided { .. } => "propose a new plan",
-            Self::AgentNotFound { .. } => "callboard agent list shows the agents there are",
+            Self::AgentNotFound { .. } => "callboard agent list shows the existing agents",
             Self::AgentExists { .. } => "choose another id, or remove that agent first",
-            Self::MailNotFound { .. } => "list the inbox for the mails there are",
-            Self::EpicNotFound { .. } => "callboard epic list shows the epics there are",
+            Self::MailNotFound { .. } => "list the inbox to see its mails",
+            Self::EpicNotFound { .. } => "callboard epic list shows the existing epics",
             Self::AgentState { .. } => {
-                "look at the task, the epic and the agent, then go on from there"
+                "read the state of the task, the epic and the agent, then choose a call that fits"
             }
-            Self::CrewInput { .. } => "look where it stands, then ask for what can follow",
-            Self::PullConflict { .. } => "let its worker rebase onto the branch it goes to",
+            Self::CrewInput { .. } => {
+                "read the present state, then ask for a state that can follow it"
+            }
+            Self::PullConflict { .. } => "let the task's worker rebase onto the target branch",
             Self::CrewDenied { .. } => "ask the supervisor of that epic",
-            Self::MailOfAnother { .. } => "leave it to whom it was sent to",
-            Self::ParentCycle { .. } => "choose a task that is not below it",
-            Self::HasDependents { .. } => "remove the dependency, or what waits, first",
-            Self::ReviewNotReady { .. } => "request_review puts it there",
-            Self::NotApproved { .. } => "approve it first",
-            Self::AgentAtWork { .. } => "stop the agent first, or wait for it",
-            Self::NotAuto { .. } => "set its task_type to AUTO first",
-            Self::NotPair { .. } => "set its task_type to PAIR first",
+            Self::MailOfAnother { .. } => "leave this mail to its recipient",
+            Self::ParentCycle { .. } => {
+                "choose a parent that is neither the task itself nor below it"
+            }
+            Self::HasDependents { .. } => {
+                "remove these dependencies, or the dependent tasks, first"
+            }
+            Self::ReviewNotReady { .. } => "request_review puts the task into review",
+            Self::NotApproved { .. } => "approve the task first",
+            Self::AgentAtWork { .. } => "stop the agent first, or wait until it ends",
+            Self::NotAuto { .. } => "set the task's task_type to AUTO first",
+            Self::NotPair { .. } => "set the task's task_type to PAIR first",
             Self::NotRunning { .. } => "there is nothing to stop",
-            Self::SessionNotFound { .. } => "list_sessions shows the sessions there are",
+            Self::SessionNotFound { .. } => "list_sessions shows the existing sessions",
             Self::DanglingDependency { .. } => "create the dependency first; nothing was created",
-            Self::UnknownState { .. } => "use one of the states named",
+            Self::UnknownState { .. } => "use one of the states that the message names",
             Self::DependencyCycle { .. } => "remove one dependency of the cycle first",
             Self::DepsNotClosed { .. } => {
                 "close the dependencies first, or list {\"ready\": true} for work that can start"
             }
             Self::ChecksNotPassed { checks, .. } if checks.iter().all(|c| c.index.is_none()) => {
-                "its verification waits for a person: callboard approve ID at a terminal"
+                "the task's verification waits for a person: callboard approve ID at a terminal"
             }
             Self::ChecksNotPassed { .. } => {
                 "read the logs, fix what fails and try again; attest manual checks"
             }
-            Self::NotHolder { .. } => "take the task first; its holder alone may do this",
-            Self::StaleFence { .. } => "stop: the task was taken again since",
+            Self::NotHolder { .. } => "claim the task first; only its holder may do this",
+            Self::StaleFence { .. } => "stop: the task was claimed again after your claim",
             Self::NotActionable { why: Unactionable::Blocker(_), .. } => {
                 "answer the blocker, or take another task"
             }
             Self::NotActionable { why: Unactionable::Plan, .. } => "take one of its children",
             Self::NotActionable { why: Unactionable::Standing(_), .. } => "take another task",
             Self::IllegalMove { failed: Some(_), .. } => {
-                "its verification failed; callboard task reopen ID lets it be taken again"
+                "the task's verification failed; callboard task reopen ID lets agents claim it again"
             }
             Self::IllegalMove { completed_by_caller: true, .. } => {
                 "your earlier call succeeded; there is nothing left to do"
             }
-            Self::IllegalMove { .. } => "look at the task as it is now",
+            Self::IllegalMove { .. } => "read the task's present state",
             Self::AlreadyStarted { .. } => "add a task that depends on both instead",
             Self::AlreadyOver { .. } => "reopen the task to change it",
-            Self::BlockersMax { .. } => "resolve one of them first",
-            Self::CommentNotFound { .. } => "use the id that the comment was added with",
-            Self::NotCommentAuthor { .. } => "ask its author or a human",
-            Self::NotTaskAuthor { .. } => "note what should change, and leave it to its author",
-            Self::QuotaExceeded(_) => "wait for the next month, or ask for a higher limit",
-            Self::JobLost { .. } => "leave it to the runner that has it",
-            Self::JobNotFound { .. } => "jobs_list shows the jobs there are",
-            Self::InvalidSpec { .. } => "correct every field named, then submit again",
-            Self::TooManyJobs { .. } => "wait until some are over, or raise relay.max_concurrency",
-            Self::NoPlace { .. } => "wait until one is over",
-            Self::TooManyCalls { .. } => {
-                "wait until one ends, or end one with tasks/cancel; mcp.long_calls_per_token is the \
-                 setting"
+            Self::BlockersMax { .. } => "resolve one of these blockers first",
+            Self::CommentNotFound { .. } => {
+                "use the id that was returned when the comment was added"
             }
-            Self::NotCancelable { .. } => "leave it; it takes nobody's place",
-            Self::NoQuestion { .. } => "look at the job; it was answered, or is over",
+            Self::NotCommentAuthor { .. } => "ask the comment's author or a human",
+            Self::NotTaskAuthor { .. } => {
+                "note what should change, and leave the change to the task's author"
+            }
+            Self::QuotaExceeded(_) => "wait for the next month, or ask for a higher limit",
+            Self::JobLost { .. } => "leave the job to the runner that has it",
+            Self::JobNotFound { .. } => "jobs_list shows the existing jobs",
+            Self::InvalidSpec { .. } => {
+                "correct every field that the message names, then submit again"
+            }
+            Self::TooManyJobs { .. } => "wait until some jobs end, or raise relay.max_queued",
+            Self::NoPlace { .. } => "wait until a job ends",
+            Self::TooManyCalls { .. } => {
+                "wait until a call ends, end one with tasks/cancel, or raise \
+                 mcp.long_calls_per_token"
+            }
+            Self::NotCancelable { .. } => "leave the job; it takes no agent's place",
+            Self::NoQuestion { .. } => {
+                "read the job: its question was answered, or the job has ended"
+            }
             Self::AlreadyClaimed { hold, .. } if hold.is_stalled => {
                 "begin with takeover: true replaces a stalled session"
             }
             Self::AlreadyClaimed { .. } => {
                 "list {\"ready\": true, \"assignee\": \"\"} for free work"
             }
-            Self::TaskClosed { .. } | Self::Closed { .. } => "reopen it with transition first",
+            Self::TaskClosed { .. } | Self::Closed { .. } => {
+                "reopen the task with transition first"
+            }
             Self::ExecutorMissing { .. } => {
                 "name an agent that was found, or install the program; callboard config shows the \
                  executors"
@@ -290,7 +318,9 @@ impl Refusal {
             Self::SessionActive { health: Health::Stalled, .. } => {
                 "begin with takeover: true replaces a stalled session"
             }
-            Self::SessionActive { .. } => "wait until it is finished, canceled or stalled",
+            Self::SessionActive { .. } => {
+                "wait until that session is finished, canceled or stalled"
+            }
             Self::ActorMismatch { .. } => "pass the actor that identity returns",
             Self::NotSessionOwner { .. } => "only the actor that began a session may change it",
             Self::SessionTerminal { .. } => "begin a new session",
@@ -298,17 +328,17 @@ impl Refusal {
             Self::CheckInfrastructure { .. } => {
                 "run the checks where the repository and its tools are"
             }
-            Self::CheckLogNotFound { .. } => "run_checks writes a new one",
+            Self::CheckLogNotFound { .. } => "run_checks writes a new log",
             Self::AuthorizationDenied { scope, .. } if *scope == Scope::CommandsRun.as_str() => {
                 "leave the command out and say in desc what to look at, or ask for a token with that scope"
             }
             Self::AuthorizationDenied { .. } => "ask for a token with that scope",
             Self::ProfileDenied { .. } => "ask for a higher profile",
             Self::SharedActor { .. } => {
-                "add ?actor=agent:NAME to the URL, with another NAME for each agent"
+                "add ?actor=agent:NAME to the URL, with a different NAME for each agent"
             }
             Self::OutsideTask { .. } => "leave that to a caller that is not bound to one task",
-            Self::MixedArguments { .. } => "give the arguments of one of them alone",
+            Self::MixedArguments { .. } => "give the arguments of only one of these tools",
             Self::KeyReused { .. } => "use a new key for a new request; nothing was changed",
             Self::AnswerNotKept { .. } => "read the present state; use a new key for a new request",
         };

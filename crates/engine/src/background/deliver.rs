@@ -46,7 +46,7 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => return,
                 done = self.deliver() => if let Err(error) = done {
-                    tracing::warn!(%error, "cannot deliver what is due");
+                    tracing::warn!(%error, "cannot deliver due webhooks");
                 },
             }
         }
@@ -73,7 +73,7 @@ impl Engine {
     async fn delivery_try(&self, courier: &dyn Courier, taken: &Taken) -> Result<(), EngineError> {
         let Job { id: job, tries, .. } = taken.job;
         let Some(delivery) = self.parts.store.delivery(&taken.org, job).await? else {
-            return Err(EngineError::Internal(format!("{job} has nothing to send")));
+            return Err(EngineError::Internal(format!("{job} has no message to send")));
         };
         let delivery = self.numbered(&taken.org, taken.job.task, delivery).await?;
         let secret = self.secret_of(courier, &taken.org).await?;
@@ -118,7 +118,7 @@ impl Engine {
 
     /// The secret with which an org's messages are signed; made when it is first needed.
     pub async fn webhook_secret(&self, org: &str) -> Result<String, EngineError> {
-        let none = || EngineError::Unavailable("this server delivers nothing".into());
+        let none = || EngineError::Unavailable("this server delivers no webhooks".into());
         let courier = self.parts.courier.as_ref().ok_or_else(none)?;
         self.secret_of(&**courier, org).await
     }

@@ -41,15 +41,15 @@ impl Engine {
         loop {
             let (done, what) = tokio::select! {
                 () = stop.cancelled() => return,
-                _ = watch.tick() => (self.watch_leases().await, "say that leases are watched"),
+                _ = watch.tick() => (self.watch_leases().await, "write down that leases are watched"),
                 _ = expire.tick() => {
-                    (self.sweep_leases().await.map(|_| ()), "look for leases that are over")
+                    (self.sweep_leases().await.map(|_| ()), "look for expired leases")
                 }
-                _ = crew.tick() => (self.crew_sweep().await.map(|_| ()), "see to the crew"),
+                _ = crew.tick() => (self.crew_sweep().await.map(|_| ()), "update the crew"),
                 _ = sessions.tick() => {
-                    (self.sweep_sessions(&mut suspects).await, "look for sessions that are over")
+                    (self.sweep_sessions(&mut suspects).await, "look for ended sessions")
                 }
-                _ = tidy.tick() => (self.sweep_leftovers().await, "remove what is too old"),
+                _ = tidy.tick() => (self.sweep_leftovers().await, "remove old rows"),
             };
             if let Err(error) = done {
                 tracing::warn!(%error, "cannot {what}");

@@ -102,7 +102,7 @@ impl Working {
         while awaited > 0 {
             match self.loops.join_next().await {
                 Some(Ok(is_awaited)) => awaited -= usize::from(is_awaited),
-                Some(Err(error)) => tracing::error!(%error, "a background task broke"),
+                Some(Err(error)) => tracing::error!(%error, "a background task failed"),
                 None => return,
             }
         }

@@ -34,7 +34,7 @@ impl Engine {
                 if !suspects.contains(&task) {
                     left.insert(task);
                 } else if let Err(fault) = shop.pairs.pair_end(&place, &task.to_string()).await {
-                    tracing::warn!(%fault, %task, "what is left of a session is not ended");
+                    tracing::warn!(%fault, %task, "cannot end the rest of a session");
                 }
             }
         }

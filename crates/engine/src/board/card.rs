@@ -134,7 +134,7 @@ impl Engine {
         let mut kept = Vec::new();
         let places = self.workspace_places(org, &record.task, &seen.card).await?;
         if let Err(fault) = self.session_close(&places, task).await {
-            kept.push(format!("its session: {fault}"));
+            kept.push(format!("the task's session cannot be ended: {fault}"));
         }
         match parts {
             Ok(parts) => match self.workspace_remove(&parts).await {

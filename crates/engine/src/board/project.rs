@@ -116,7 +116,7 @@ impl Engine {
     async fn repo_found(&self, by: &Principal, path: &str) -> Result<NewRepo, EngineError> {
         let refuse = |why: &str| Refusal::InvalidRepoPath { path: path.into(), why: why.into() };
         let Some(runner) = &self.parts.checks else {
-            return Err(refuse("cannot be looked at: this server runs no commands").into());
+            return Err(refuse("cannot be inspected: this server runs no commands").into());
         };
         let found = runner.repository(RepoRoots::judge_named(path)?).await;
         let found = found.map_err(|why| refuse(&why.to_string()))?;

@@ -74,7 +74,7 @@ impl Engine {
             Err(RepositoryFault::None(_)) => Origin::default(),
             Err(RepositoryFault::Failed(words)) => {
                 // Not cached: the next call asks git again.
-                tracing::warn!(repo = %path.display(), words, "git cannot say where it came from");
+                tracing::warn!(repo = %path.display(), words, "git cannot read the origin of a repository");
                 Origin::default()
             }
         }

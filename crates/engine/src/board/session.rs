@@ -117,7 +117,7 @@ impl Engine {
             };
             if let Err(error) = self.act(&op.unkeyed(), Command::SessionBegin(begin)).await {
                 if let Err(fault) = self.session_close(&places, task).await {
-                    tracing::warn!(%fault, %task, "a session is not ended");
+                    tracing::warn!(%fault, %task, "cannot end a session");
                 }
                 return Err(error);
             }
@@ -179,7 +179,7 @@ impl Engine {
         let card = self.parts.store.card(org, after.task.id).await?.unwrap_or_default();
         let places = self.workspace_places(org, &after.task, &card).await?;
         if let Err(fault) = self.session_close(&places, after.task.id).await {
-            tracing::warn!(%fault, task = %after.task.id, "a session is not ended");
+            tracing::warn!(%fault, task = %after.task.id, "cannot end a session");
         }
         Ok(())
     }

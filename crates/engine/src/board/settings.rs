@@ -67,7 +67,7 @@ impl BoardRule {
         let mut settings = self.base.clone();
         for (key, value) in kept.iter().chain(&self.pinned) {
             if let Err(words) = settings.set(*key, value, &self.agents) {
-                tracing::warn!(words, "a setting is passed over");
+                tracing::warn!(words, "an invalid setting is ignored");
             }
         }
         settings

@@ -453,7 +453,7 @@ impl Engine {
         };
         let written = self.note(op, Command::DecisionLog(log)).await;
         if let Err(error) = written {
-            tracing::warn!(%error, tool = op.tool, %agent, "a call is not in the decision log");
+            tracing::warn!(%error, tool = op.tool, %agent, "cannot write a call to the decision log");
         }
     }
 
@@ -461,7 +461,7 @@ impl Engine {
     pub async fn agent_touch(&self, op: &OpContext, agent: &AgentId) {
         let touched = self.note(op, Command::AgentTouch { agent: agent.clone() }).await;
         if let Err(error) = touched {
-            tracing::warn!(%error, %agent, "nobody knows that an agent was seen");
+            tracing::warn!(%error, %agent, "cannot write down when an agent was last active");
         }
     }
 

@@ -42,7 +42,7 @@ impl Engine {
             return;
         }
         if let Err(error) = self.crew_sweep().await {
-            tracing::warn!(%error, "cannot see to the crew");
+            tracing::warn!(%error, "cannot update the crew");
         }
     }
 
@@ -237,14 +237,14 @@ impl Engine {
         let org = &op.principal.org;
         let nowhere = |words: String| (WorkPlace::default(), Some(words));
         if let Err(fault) = self.epic_branch_make(org, seen).await? {
-            tracing::warn!(task = %record.task.id, %fault, "an epic has no branch");
+            tracing::warn!(task = %record.task.id, %fault, "cannot create the branch of an epic");
             return Ok(nowhere(fault.to_string()));
         }
         let parts = match self.workspace_make(org, &record.task, card).await? {
             Ok(parts) => parts,
             Err(WorkspaceFault::NoRepo) => return Ok((WorkPlace::default(), None)),
             Err(fault @ WorkspaceFault::Failed(_)) => {
-                tracing::warn!(task = %record.task.id, %fault, "a worker has no worktree");
+                tracing::warn!(task = %record.task.id, %fault, "cannot create the worktree of a worker");
                 return Ok(nowhere(fault.to_string()));
             }
         };
@@ -369,7 +369,7 @@ pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<u
             | EngineError::Internal(_)
             | EngineError::Git(_)),
         ) => {
-            tracing::warn!(%task, %error, "a task of the crew cannot be seen to");
+            tracing::warn!(%task, %error, "cannot update a task of the crew");
             Ok(0)
         }
         Err(error @ (EngineError::Unavailable(_) | EngineError::Canceled)) => Err(error),

@@ -262,7 +262,7 @@ impl Engine {
         };
         match looked.await {
             Err(EngineError::Git(words)) => {
-                tracing::warn!(task = %row.task.id, words, "git cannot say who is behind");
+                tracing::warn!(task = %row.task.id, words, "git cannot say whether a task is behind its target");
                 Ok(false)
             }
             looked => looked,

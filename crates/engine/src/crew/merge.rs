@@ -395,8 +395,12 @@ impl Engine {
             };
             match tidied.await {
                 Ok(kept) if kept.is_empty() => {}
-                Ok(kept) => tracing::info!(task = %row.task.id, ?kept, "kept what is not merged"),
-                Err(error) => tracing::warn!(task = %row.task.id, %error, "cannot tidy up"),
+                Ok(kept) => {
+                    tracing::info!(task = %row.task.id, ?kept, "kept a workspace with unmerged work")
+                }
+                Err(error) => {
+                    tracing::warn!(task = %row.task.id, %error, "cannot remove a workspace")
+                }
             }
         }
     }

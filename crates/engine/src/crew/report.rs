@@ -95,11 +95,11 @@ impl Engine {
         match self.report_write(&report).await {
             Ok(()) => {}
             Err(error @ EngineError::Unavailable(_)) => {
-                tracing::error!(%error, tool, %agent, "the report of a failure waits for the store");
+                tracing::error!(%error, tool, %agent, "the mail about a failure waits until the store is back");
                 self.reports.hold(report);
             }
             Err(error) => {
-                tracing::error!(%error, tool, %agent, "nobody was written to about a failure");
+                tracing::error!(%error, tool, %agent, "cannot send the mail about a failure");
             }
         }
     }
@@ -113,7 +113,7 @@ impl Engine {
                 Err(EngineError::Unavailable(_)) => return written,
                 Err(error) => {
                     let tool = report.broken.tool;
-                    tracing::error!(%error, tool, "nobody was written to about a failure");
+                    tracing::error!(%error, tool, "cannot send the mail about a failure");
                 }
             }
             self.reports.remove(&report);
@@ -161,7 +161,7 @@ impl Engine {
             Ok(found) => Ok(Some(found)),
             Err(error @ EngineError::Unavailable(_)) => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "a report of a failure says less than it could");
+                tracing::warn!(%error, "the mail about a failure lacks some facts");
                 Ok(None)
             }
         }

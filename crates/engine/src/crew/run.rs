@@ -108,7 +108,7 @@ impl Engine {
         let is_new = self.act(&op, Command::MailSend(send)).await?.changed;
         if is_new {
             let (agent, task) = (&post.agent, post.task);
-            tracing::warn!(%agent, %task, after_s, "a busy worker says nothing");
+            tracing::warn!(%agent, %task, after_s, "a busy worker is silent");
         }
         Ok(is_new)
     }

@@ -83,7 +83,7 @@ impl Engine {
                 Ok(_) => {}
                 // Another worker has the task, or its state may not change.
                 Err(EngineError::Refused(refusal)) => {
-                    tracing::info!(%task, refusal = refusal.message(), "a task stays unblocked");
+                    tracing::info!(%task, refusal = refusal.message(), "a task of the crew keeps its state");
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -209,7 +209,9 @@ impl Engine {
         };
         self.act(&op.unkeyed(), Command::PullOpen(open)).await?;
         let noted = known(self.pulls_of_task(op, task).await?);
-        noted.ok_or_else(|| EngineError::Internal(format!("{url} was not noted down")))
+        noted.ok_or_else(|| {
+            EngineError::Internal(format!("the pull request {url} was not recorded"))
+        })
     }
 
     /// Adds a note to a task of the agent's own epic; an orchestrator may comment on any.

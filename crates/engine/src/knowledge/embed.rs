@@ -53,7 +53,7 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => return,
                 done = self.knowledge_embed() => if let Err(error) = done {
-                    tracing::warn!(%error, "cannot embed what was learned");
+                    tracing::warn!(%error, "cannot embed new knowledge");
                 },
             }
         }
@@ -138,7 +138,7 @@ async fn vectors(
         match embed(embedder, std::slice::from_ref(entry)).await {
             Ok(embedded) => made.extend(embedded),
             Err(EmbedFault::Unusable(words)) if tries >= TRIES_MAX => {
-                tracing::error!(entry = %entry.id, words, "it gets no vector; its words find it");
+                tracing::error!(entry = %entry.id, words, "an entry gets no vector; only its words find it");
                 counts::entry_given_up();
                 made.push(without(entry));
             }

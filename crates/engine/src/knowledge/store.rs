@@ -123,15 +123,19 @@ impl Engine {
         let made = match tokio::time::timeout(patience, embedder.embed(texts)).await {
             Ok(Ok(made)) if made.len() == asked => made,
             Ok(Ok(made)) => {
-                tracing::warn!(asked, got = made.len(), "the embedder lost count");
+                tracing::warn!(
+                    asked,
+                    got = made.len(),
+                    "the embedder gave the wrong number of vectors"
+                );
                 return None;
             }
             Ok(Err(fault)) => {
-                tracing::warn!(%fault, "no vectors for a search; its words alone decide");
+                tracing::warn!(%fault, "a search has no vectors; only its words decide");
                 return None;
             }
             Err(_) => {
-                tracing::info!("the embedder is late; a search's words alone decide");
+                tracing::info!("the embedder is late; only the words of the search decide");
                 return None;
             }
         };

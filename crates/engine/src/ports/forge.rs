@@ -89,10 +89,10 @@ pub struct Wanted {
 /// Why a forge gave no answer. Words are for the caller and hold no token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForgeFault {
-    #[error("there is no token for this forge")]
+    #[error("this server has no token for the forge")]
     Unconfigured,
     /// Forges also answer this for a pull that the token may not see.
-    #[error("the forge does not know it, or the token may not see it")]
+    #[error("the forge does not know the repository or pull request, or the token may not see it")]
     NotFound,
     /// The token or the settings must change first.
     #[error("{0}")]

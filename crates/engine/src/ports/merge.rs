@@ -147,9 +147,9 @@ pub struct MergedPart {
 pub enum MergeFault {
     #[error("conflicts with {target} in {}", files.join(", "))]
     Conflict { target: String, files: Vec<String> },
-    #[error("{target} moved meanwhile")]
+    #[error("{target} moved while the merge ran")]
     Moved { target: String },
-    #[error("{target} is checked out in {}, where these are in the way: {}", place.display(), files.join(", "))]
+    #[error("{target} is checked out in {}, where these files are in the way: {}", place.display(), files.join(", "))]
     InTheWay { target: String, place: PathBuf, files: Vec<String> },
     #[error(
         "the work changes settings of Callboard in {}; a person merges it with --settings after \
@@ -157,7 +157,7 @@ pub enum MergeFault {
         files.join(", ")
     )]
     Settings { files: Vec<String> },
-    #[error("{0} names a remote's branch: merge into a local one")]
+    #[error("{0} is a branch of a remote: merge into a local branch")]
     RemoteTarget(String),
     #[error(
         "{0} and origin/{0} have diverged, and this work is based on the latter: bring them together first"

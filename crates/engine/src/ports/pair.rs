@@ -97,7 +97,7 @@ pub struct PairSession {
 /// Why a session failed. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairFault {
-    #[error("tmux is not installed: install it, or take the backend vscode or cursor")]
+    #[error("tmux is not installed: install it, or use the backend vscode or cursor")]
     NoTmux,
     #[error("{0}")]
     Failed(String),

@@ -277,12 +277,12 @@ pub enum Rebased {
 pub enum WorktreeFault {
     #[error("{0:?} cannot name a folder: use letters, digits, '.', '_' and '-'")]
     BadName(String),
-    #[error("{0:?} is no name of a branch")]
+    #[error("{0:?} is not a valid branch name")]
     BadBranch(String),
     #[error("there is neither a branch {0} nor origin/{0}")]
     NoBranch(String),
     /// Another branch is checked out there, or a rebase is under way.
-    #[error("the worktree does not stand on its branch {branch} but on {stands_on}")]
+    #[error("the worktree is not on its branch {branch} but on {stands_on}")]
     Elsewhere { branch: String, stands_on: String },
     #[error("the branch and its target have no commit in common")]
     Unrelated,
@@ -307,7 +307,7 @@ pub enum FileFault {
     Outside,
     #[error("there is no such file")]
     NotFound,
-    #[error("it is no regular file")]
+    #[error("it is not a regular file")]
     NotPlain,
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),

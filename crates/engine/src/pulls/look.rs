@@ -73,7 +73,7 @@ impl Engine {
         let Some(shop) = &self.parts.workshop else {
             return Ok(Err("this server touches no repositories".into()));
         };
-        let mut why = "its repository is not on this machine".to_owned();
+        let mut why = "the repository of this pull request is not on this machine".to_owned();
         let repos = match self.pull_repos(op, pull).await {
             Ok(repos) => repos,
             Err(EngineError::Git(words)) => return Ok(Err(words)),

@@ -64,7 +64,7 @@ impl Engine {
     ) -> Result<(PullEnd, Merged), EngineError> {
         match pull.task {
             Some(task) => op.principal.judge_on(op.tool, task)?,
-            None => op.principal.judge_outside(op.tool, "a pull request of no task")?,
+            None => op.principal.judge_outside(op.tool, "a pull request without a task")?,
         }
         let pull = self.pull_again(op, pull).await?;
         let mut merged = Merged::default();
@@ -117,7 +117,7 @@ impl Engine {
             Ok::<(), EngineError>(())
         };
         if let Err(error) = followed.await {
-            tracing::warn!(%error, base = pull.base, "the base here is behind the forge's");
+            tracing::warn!(%error, base = pull.base, "the local base branch is behind the forge's");
         }
     }
 
@@ -138,7 +138,7 @@ impl Engine {
     ) -> Result<PullEnd, EngineError> {
         let refused = |why: String| Ok(PullEnd::Refused { why });
         if pull.machine.as_ref().is_some_and(|machine| *machine != self.parts.machine) {
-            return refused("its repository is on another machine".into());
+            return refused("the repository of this pull request is on another machine".into());
         }
         let Some(shop) = &self.parts.workshop else {
             return refused("this server touches no repositories".into());
@@ -157,7 +157,9 @@ impl Engine {
             });
             if moved {
                 shop.merges.merge_abandon(prepared).await;
-                return refused("it has other commits than those that were looked at".into());
+                return refused(
+                    "the pull request has other commits than those that were reviewed".into(),
+                );
             }
             if prepared.parts.iter().all(|part| part.plan == MergePlan::Nothing) {
                 shop.merges.merge_abandon(prepared).await;
@@ -189,7 +191,7 @@ impl Engine {
         head: Option<&str>,
     ) -> Result<PullEnd, EngineError> {
         let Some(forge) = &self.parts.forge else {
-            return Ok(PullEnd::Refused { why: "this server asks no forge".into() });
+            return Ok(PullEnd::Refused { why: "this server is connected to no forge".into() });
         };
         let named = PullRef { project: pull.repo.clone(), number: pull.number };
         let until = Instant::now() + self.parts.runs.merge_wait;
@@ -232,7 +234,7 @@ impl Engine {
         let repos = match self.repos_here(&op.principal.org, task.project).await {
             Ok(repos) => repos,
             Err(EngineError::Git(words)) => {
-                tracing::warn!(words, "git cannot say which files conflict");
+                tracing::warn!(words, "git cannot list the conflicting files");
                 return Ok(Vec::new());
             }
             Err(error) => return Err(error),
@@ -242,7 +244,7 @@ impl Engine {
             match shop.merges.merge_prepare(vec![order(&here, true, true)]).await {
                 Ok(prepared) => shop.merges.merge_abandon(prepared).await,
                 Err(MergeFault::Conflict { files, .. }) => return Ok(files),
-                Err(fault) => tracing::warn!(%fault, "git cannot say which files conflict"),
+                Err(fault) => tracing::warn!(%fault, "git cannot list the conflicting files"),
             }
         }
         Ok(Vec::new())

@@ -69,7 +69,7 @@ impl Engine {
                 Err(words) => return Ok(Err(PullFault::Refused(words))),
             };
             let Some(forge) = &self.parts.forge else {
-                return Ok(Err(PullFault::Refused("this server asks no forge".into())));
+                return Ok(Err(PullFault::Refused("this server is connected to no forge".into())));
             };
             let PullDraft { branch, base, title, body, .. } = draft.clone();
             let new = NewPull { project: project.clone(), branch, base, title, body };
@@ -89,7 +89,7 @@ impl Engine {
         };
         let found = self.pulls_of_task(op, draft.task).await?.into_iter().find(of_draft);
         // It may have been merged or closed in between.
-        Ok(found.ok_or_else(|| PullFault::Refused("it is not open any more".into())))
+        Ok(found.ok_or_else(|| PullFault::Refused("the pull request is not open any more".into())))
     }
 
     /// The pull requests of a task, newest first.

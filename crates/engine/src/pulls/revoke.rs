@@ -28,7 +28,7 @@ impl Engine {
             match self.pull_call_off(&org, &pull).await? {
                 Ok(told) => done += usize::from(told),
                 Err(fault) => {
-                    tracing::warn!(url = pull.url, %fault, "a merge is not called off yet");
+                    tracing::warn!(url = pull.url, %fault, "cannot call off an auto-merge yet");
                 }
             }
         }

@@ -67,7 +67,7 @@ impl Engine {
         patch: String,
     ) -> Result<(), String> {
         let opened = tokio::time::timeout(TIME_MAX, self.pull_opened(agents, run, patch)).await;
-        let too_long = |_| format!("it took more than {} s", TIME_MAX.as_secs());
+        let too_long = |_| format!("opening it took more than {} s", TIME_MAX.as_secs());
         let pr = opened.map_err(too_long)??;
         match self.act_as_runner(org, Command::RunPr(pr)).await {
             // The job was lost or ended meanwhile; its end says why.
@@ -82,7 +82,7 @@ impl Engine {
         run: &Run,
         patch: String,
     ) -> Result<RunPr, String> {
-        let spec = run.order.patch().ok_or("it made no patch")?;
+        let spec = run.order.patch().ok_or("this job makes no patch")?;
         let kind = self.parts.runs.forge;
         let base = spec.repo.base_branch().to_owned();
         let order = PatchOrder {
@@ -108,7 +108,7 @@ impl Engine {
         };
         if let Some(kind) = kind {
             let project = project(kind, &branch)?;
-            let forge = self.parts.forge.as_ref().ok_or("this server asks no forge")?;
+            let forge = self.parts.forge.as_ref().ok_or("this server is connected to no forge")?;
             let new = NewPull {
                 project: project.clone(),
                 branch: branch.name,

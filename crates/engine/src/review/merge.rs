@@ -316,7 +316,7 @@ impl Engine {
     /// Queues an agent to resolve the conflicts. If that fails, another actor may.
     async fn work_again(&self, op: &OpContext, task: TaskId) {
         if let Err(error) = self.work_submit(&op.unkeyed(), task, WorkWish::default()).await {
-            tracing::info!(%error, %task, "no agent goes on with a rebase that conflicts");
+            tracing::info!(%error, %task, "cannot start an agent on a rebase that conflicts");
         }
     }
 

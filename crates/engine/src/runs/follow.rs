@@ -104,7 +104,7 @@ impl RunFollow {
         }
         self.said_at = Some(Instant::now());
         if let Err(error) = self.engine.parts.store.run_follow(&self.org, self.job).await {
-            tracing::info!(%error, job = %self.job, "the runner does not hear that somebody follows");
+            tracing::info!(%error, job = %self.job, "cannot tell the runner that a reader follows");
         }
     }
 

@@ -83,7 +83,7 @@ impl Engine {
             }
             // Settling looks at every open job, so it is not repeated each time one ends.
             if is_tick && let Err(error) = self.runs_settle().await {
-                tracing::warn!(%error, "cannot write down what time did to jobs");
+                tracing::warn!(%error, "cannot settle expired and lost jobs");
             }
             if let Err(error) = self.runs_start(&agents, &mut running, &give_up).await {
                 tracing::warn!(%error, "cannot start jobs");
@@ -225,7 +225,7 @@ impl Engine {
         give_up: CancellationToken,
     ) {
         if let Err(error) = self.run_through(agents, &taken, record, give_up).await {
-            tracing::warn!(%error, job = %taken.job, "a run could not be written down");
+            tracing::warn!(%error, job = %taken.job, "cannot record a run");
         }
     }
 
@@ -419,7 +419,7 @@ impl Asks for AsksFor {
             Ok(true) => Answer::Granted,
             Ok(false) => Answer::Refused,
             Err(error) => {
-                tracing::info!(%error, job = %self.taken.job, "a question could not be asked");
+                tracing::info!(%error, job = %self.taken.job, "a question failed and counts as refused");
                 Answer::Refused
             }
         }

@@ -26,11 +26,11 @@ impl Engine {
                 _ = tick.tick() => {}
             }
             if let Err(error) = self.runner_say().await {
-                tracing::warn!(%error, "cannot say that this process starts agents");
+                tracing::warn!(%error, "cannot register this process as a runner");
             }
         }
         if let Err(error) = self.parts.store.runner_gone(&self.parts.runner).await {
-            tracing::info!(%error, "cannot say that this process starts no agents any more");
+            tracing::info!(%error, "cannot unregister this process as a runner");
         }
     }
 

@@ -106,7 +106,7 @@ impl TailKeeper for TailOf<'_> {
     async fn keep(&self, text: String) {
         let Taken { org, job, fence } = self.taken;
         if let Err(error) = self.store.run_tail_put(org, *job, *fence, &text).await {
-            tracing::info!(%error, %job, "what an agent printed so far cannot be kept");
+            tracing::info!(%error, %job, "cannot keep an agent's output so far");
         }
     }
 }
@@ -154,7 +154,7 @@ impl Engine {
             running.spawn(async move {
                 if let Err(error) = engine.work_through(&*workers, &ground, give_up).await {
                     let job = ground.taken.job;
-                    tracing::warn!(%error, %job, "an agent's work could not be written down");
+                    tracing::warn!(%error, %job, "cannot write down an agent's work");
                 }
             });
         }
@@ -317,7 +317,7 @@ impl Engine {
                 pass
             }),
             Err(words) => {
-                let reason = format!("The agent has no way to the board: {words}");
+                let reason = format!("The agent cannot reach the board: {words}");
                 let logs = format!("{reason}\n");
                 return Ok(WorkReport { end: Worked::NotStarted(reason), logs });
             }
@@ -423,7 +423,7 @@ impl Engine {
             Ok(_) => true,
             Err(EngineError::Refused(_)) => false,
             Err(error) => {
-                tracing::info!(%error, %job, "that an agent is at work cannot be written down");
+                tracing::info!(%error, %job, "cannot write down that an agent is at work");
                 true
             }
         }
@@ -486,7 +486,7 @@ impl Engine {
         let message = leftovers(id);
         for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
             if let Err(fault) = shop.worktrees.leftovers_commit(place, &message).await {
-                tracing::warn!(%fault, task = %id, "what an agent left could not be committed");
+                tracing::warn!(%fault, task = %id, "cannot commit the leftovers of an agent");
             }
         }
     }
@@ -527,5 +527,7 @@ fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
     let id = attempt.0.to_string();
     let last = &id[id.len().saturating_sub(6)..];
     let agent = format!("agent:{executor}-{last}").parse();
-    agent.map_err(|_| EngineError::Internal(format!("'{executor}' is no name for an agent")))
+    agent.map_err(|_| {
+        EngineError::Internal(format!("'{executor}' is not a valid name for an agent"))
+    })
 }

@@ -49,7 +49,7 @@ impl Engine {
             running.spawn(async move {
                 let done = engine.keeping(&taken, engine.stop_through(&taken)).await;
                 if let Err(error) = done {
-                    tracing::warn!(%error, job = %taken.job.id, "an agent could not be stopped");
+                    tracing::warn!(%error, job = %taken.job.id, "cannot stop an agent");
                 }
             });
             started += 1;

@@ -31,7 +31,7 @@ impl Engine {
         let hear = Command::TaskHear { task, job: taken.job, upto };
         if let Err(error) = self.act_as_runner(&taken.org, hear).await {
             // The agent then gets them again, which is better than never.
-            tracing::info!(%error, job = %taken.job, "that an agent was told cannot be kept");
+            tracing::info!(%error, job = %taken.job, "cannot write down that an agent got a message");
         }
     }
 

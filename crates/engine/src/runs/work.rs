@@ -165,7 +165,7 @@ impl Engine {
             Ok(_) => {}
             Err(fault) => {
                 // The review is requested; only the advice of an agent is missing.
-                tracing::warn!(%fault, %task, "no agent reviews this work");
+                tracing::warn!(%fault, %task, "cannot start a reviewer agent");
                 return Ok(None);
             }
         }

@@ -94,7 +94,7 @@ impl Engine {
         match self.workspace_make(org, &seen.record.task, &seen.card).await? {
             Ok(parts) => Ok(parts.into_iter().find_map(|part| part.worktree)),
             Err(fault @ WorkspaceFault::NoRepo) => {
-                Err(Refusal::invalid(format!("no worktree can be made: {fault}")).into())
+                Err(Refusal::invalid(format!("the worktree cannot be created: {fault}")).into())
             }
             Err(WorkspaceFault::Failed(words)) => Err(EngineError::Git(words)),
         }
@@ -152,7 +152,7 @@ impl Engine {
             Some(repo) => match checks.root(&repo, worktree).await {
                 Ok(root) => Ok(checks.head(&repo, &root).await),
                 Err(fault) => {
-                    tracing::warn!(%fault, %task, "git cannot say where a session works");
+                    tracing::warn!(%fault, %task, "cannot find the commit that a session starts from");
                     Ok(Head::default())
                 }
             },

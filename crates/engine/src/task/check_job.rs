@@ -77,7 +77,7 @@ impl Engine {
     }
 
     fn unable(&self, job: &Job, message: String) -> JobEnd {
-        tracing::info!(job = %job.id, reason = message, "cannot run the checks here");
+        tracing::info!(job = %job.id, reason = message, "the checks cannot run on this machine");
         match self.parts.store.now().ms_since(job.created_at) < GIVE_UP_AFTER_MS {
             true => JobEnd::Again { after_s: AGAIN_AFTER_S },
             false => JobEnd::Failed { reason: message },

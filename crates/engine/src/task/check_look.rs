@@ -30,7 +30,7 @@ impl Trees {
         let tree = match runner.files(repo, root).await {
             Ok(files) => files.tree,
             Err(fault) => {
-                tracing::warn!(%fault, root = %root.display(), "the files cannot be read");
+                tracing::warn!(%fault, root = %root.display(), "cannot read the files of a worktree");
                 None
             }
         };

@@ -126,7 +126,7 @@ impl Engine {
             let page = match self.parts.store.events(query).await {
                 Ok(page) => page,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot read the log for those who follow it");
+                    tracing::warn!(%error, "cannot read the event log for its followers");
                     self.tails.open().remove(&org);
                     return;
                 }
@@ -175,7 +175,9 @@ impl EventFollow {
                 Ok(event) => self.take(event),
                 Err(RecvError::Lagged(_)) => self.is_behind = true,
                 Err(RecvError::Closed) => {
-                    return Err(EngineError::Unavailable("the log cannot be read now".into()));
+                    return Err(EngineError::Unavailable(
+                        "the event log cannot be read now".into(),
+                    ));
                 }
             }
         }

@@ -19,7 +19,7 @@ impl Engine {
         let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
             Err(EngineError::Refused(Refusal::CheckInfrastructure { message })) => {
-                tracing::info!(job = %taken.job.id, reason = message, "cannot verify here");
+                tracing::info!(job = %taken.job.id, reason = message, "the verification cannot run on this machine");
                 (VerifyFault::ChecksUnavailable.found(), None, None)
             }
             Err(error) => return Err(error),

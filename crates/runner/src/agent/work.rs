@@ -47,7 +47,7 @@ impl Workers for LocalAgents {
         };
         log.note(match &end {
             Worked::NotStarted(words) | Worked::Failed(words) => words,
-            Worked::Replied(_) => "ended by itself",
+            Worked::Replied(_) => "the agent ended its turn",
             Worked::Stopped => "stopped",
         });
         WorkReport { end, logs: log.finish(self.settings.artifact_bytes_max) }
@@ -128,7 +128,7 @@ impl LocalAgents {
                 let opened = Terminal::open(wish, place).await;
                 log.note(match &opened {
                     Ok(terminal) => format!("terminal: {}", terminal.shown().attach()),
-                    Err(words) => format!("no terminal: {words}"),
+                    Err(words) => format!("the terminal did not open: {words}"),
                 });
                 opened.ok()
             }

@@ -81,7 +81,7 @@ impl Crowd {
             let shared = self.0.clone();
             let first = std::thread::Builder::new().name("callboard-embed".into());
             if let Err(error) = first.spawn(move || start(&shared, load)) {
-                state.broken = Some(format!("no thread for the model: {error}"));
+                state.broken = Some(format!("cannot start a thread for the model: {error}"));
                 state.jobs.clear();
             }
         }
@@ -115,7 +115,7 @@ fn start(shared: &Arc<Shared>, load: Load) {
         let (shared, worker) = (shared.clone(), worker.clone());
         let another = std::thread::Builder::new().name("callboard-embed".into());
         if let Err(error) = another.spawn(move || work(&shared, &worker)) {
-            tracing::warn!(%error, "the model has fewer threads than it could have");
+            tracing::warn!(%error, "cannot start all threads for the model");
         }
     }
     work(shared, &worker);

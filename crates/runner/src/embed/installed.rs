@@ -48,8 +48,8 @@ pub enum InstallError {
     #[error("{path}: {error}")]
     File { path: PathBuf, error: io::Error },
     #[error(
-        "the weights are no model that callboard knows (SHA-256 {found}); \
-         set knowledge.model to the folder to use them all the same"
+        "callboard does not know these model weights (SHA-256 {found}); \
+         set knowledge.model to the folder to use them anyway"
     )]
     Unknown { found: String },
 }

@@ -98,7 +98,9 @@ async fn ask(wire: &Wire, place: &OpenAiPlace, texts: &[String]) -> Result<Answe
     match response.status().as_u16() {
         200..=299 => {}
         code @ (400 | 413 | 422) => {
-            return Err(EmbedFault::Unusable(format!("the endpoint refused a text with {code}")));
+            return Err(EmbedFault::Unusable(format!(
+                "the endpoint refused a text with status {code}"
+            )));
         }
         code => return Err(unavailable(format!("answered {code}"))),
     }
@@ -137,7 +139,7 @@ impl Embedder for OpenAiEmbedder {
 
     async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault> {
         if self.rests() {
-            let words = "the embedding endpoint failed and is left alone for a while";
+            let words = "the embedding endpoint failed and is not called for a while";
             return Err(EmbedFault::Unavailable(words.into()));
         }
         let asked = async {

@@ -64,7 +64,7 @@ impl Weights {
 
     pub fn matrix(&self, name: &str) -> Result<Array2<f32>, String> {
         let (numbers, shape) = self.numbers(name)?;
-        let [rows, columns] = *shape else { return Err(format!("{name} is no matrix")) };
+        let [rows, columns] = *shape else { return Err(format!("{name} is not a matrix")) };
         Array2::from_shape_vec((rows, columns), numbers).map_err(|e| format!("{name}: {e}"))
     }
 }

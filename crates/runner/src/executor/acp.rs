@@ -144,7 +144,7 @@ impl Session<'_, '_> {
                 self.request("session/set_config_option", wish, None).await?;
             }
             _ => {
-                let words = format!("{model} is not offered; the agent takes its own");
+                let words = format!("the agent does not offer the model {model}; it uses its own");
                 self.heard.note("model", &words);
             }
         }

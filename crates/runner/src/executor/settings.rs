@@ -151,7 +151,9 @@ impl RawExecutor {
         }
         let is_ours = |name: &&String| name.starts_with("CALLBOARD_");
         if let Some(ours) = self.env.iter().flatten().find(is_ours) {
-            return Err(format!("executors.{name}.env must not name {ours}: it stays here"));
+            return Err(format!(
+                "executors.{name}.env must not name {ours}: Callboard does not pass it on"
+            ));
         }
         if let Some(ours) = self.set.iter().flat_map(BTreeMap::keys).find(is_ours) {
             return Err(format!("executors.{name}.set must not name {ours}: Callboard sets it"));

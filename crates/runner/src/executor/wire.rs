@@ -112,7 +112,7 @@ fn read(line: &[u8]) -> Option<Message> {
 }
 
 fn words(error: &Value) -> String {
-    let message = error["message"].as_str().unwrap_or("an error without words");
+    let message = error["message"].as_str().unwrap_or("an error without a message");
     let detail = match &error["data"] {
         Value::String(detail) => detail.clone(),
         data => data["details"].as_str().unwrap_or_default().to_owned(),

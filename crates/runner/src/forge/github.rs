@@ -122,7 +122,9 @@ pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFa
 }
 
 async fn checks(api: &Api, commit: &str) -> Result<Vec<ForgeCheck>, ForgeFault> {
-    let runs = api.pages::<CheckRuns>("its check runs", &format!("{commit}/check-runs")).await?;
+    let runs = api
+        .pages::<CheckRuns>("the check runs of the pull request", &format!("{commit}/check-runs"))
+        .await?;
     let statuses = api.pages::<Statuses>("its statuses", &format!("{commit}/status")).await?;
     let runs = runs
         .pages

@@ -144,7 +144,7 @@ async fn checks(
     }
     if let Some(Pipeline { id, project_id, .. }) = pipeline {
         let at = format!("/projects/{project_id}/pipelines/{id}/jobs");
-        let jobs = api.pages::<Vec<Job>>("the jobs of its pipeline", &at).await?;
+        let jobs = api.pages::<Vec<Job>>("the pipeline jobs of the pull request", &at).await?;
         newest.extend(jobs.pages.into_iter().flatten().map(|job| (job.name.clone(), job)));
     }
     let mut jobs: Vec<Job> = newest.into_values().collect();

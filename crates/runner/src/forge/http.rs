@@ -124,7 +124,7 @@ impl Api {
         match errors.into_iter().next() {
             None => Ok(Ok(())),
             Some(fault) if limited(&fault) => Err(ForgeFault::Unavailable {
-                words: self.words(&format!("asked too often: {}", fault.message)),
+                words: self.words(&format!("rate limited: {}", fault.message)),
                 retry_after: rate::retry_after(&answer.headers),
             }),
             Some(fault) => Ok(Err(self.words(&fault.message))),
@@ -202,7 +202,7 @@ impl Api {
                 _ => return Ok(answer),
             }
         }
-        Err(self.unavailable("it redirects in circles"))
+        Err(self.unavailable("it redirects too often"))
     }
 
     async fn exchange(&self, method: &Method, uri: Uri, body: Bytes) -> Result<Answer, ForgeFault> {
@@ -244,13 +244,13 @@ impl Api {
         let uri: Option<Uri> = whole.parse().ok();
         let uri = uri.filter(|uri| Origin::of(uri).is_some_and(|there| there == self.origin));
         uri.ok_or_else(|| {
-            self.refused("it redirects to another place; if it moved, change the API root")
+            self.refused("it redirects to another address; if the forge moved, change its API root")
         })
     }
 
     fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ForgeFault> {
         serde_json::from_slice(&answer.body)
-            .map_err(|error| self.unavailable(&format!("an answer that makes no sense: {error}")))
+            .map_err(|error| self.unavailable(&format!("an answer that cannot be read: {error}")))
     }
 
     fn fault(&self, answer: &Answer) -> ForgeFault {
@@ -261,7 +261,7 @@ impl Api {
             None => status.to_string(),
         };
         if let Some(wait) = rate::limit(*status, headers, said.as_deref()) {
-            let words = self.words(&format!("asked too often: {words}"));
+            let words = self.words(&format!("rate limited: {words}"));
             return ForgeFault::Unavailable { words, retry_after: Some(wait) };
         }
         match *status {
@@ -270,7 +270,9 @@ impl Api {
                 self.refused(&format!("it does not accept the token: {words}"))
             }
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => self.unavailable(&words),
-            status if status.is_client_error() => self.refused(&format!("it refuses: {words}")),
+            status if status.is_client_error() => {
+                self.refused(&format!("it refused the request: {words}"))
+            }
             _ => {
                 let words = self.words(&words);
                 ForgeFault::Unavailable { words, retry_after: rate::retry_after(headers) }

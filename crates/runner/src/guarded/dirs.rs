@@ -74,7 +74,7 @@ fn is_real(path: &Path) -> bool {
 }
 
 fn leads_elsewhere(path: &Path) -> WorktreeFault {
-    WorktreeFault::Failed(format!("{} leads elsewhere", path.display()))
+    WorktreeFault::Failed(format!("{} is a link to another place", path.display()))
 }
 
 /// The folder in which git keeps this worktree's own files. Git names it after the worktree, with a number appended

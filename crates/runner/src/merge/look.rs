@@ -54,7 +54,7 @@ pub(super) async fn close(folder: &Path, repo: &Path, task: &str) {
         Err(fault) => Err(fault),
     };
     if let Err(fault) = removed {
-        tracing::warn!(%fault, place = %place.display(), "a folder of a merge stays on disk");
+        tracing::warn!(%fault, place = %place.display(), "cannot remove the folder of an earlier merge");
     }
 }
 

@@ -163,7 +163,7 @@ impl<'a> Move<'a> {
         let undone = heal::heal(self.journal, &self.begun(), was_killed).await;
         if let Err(fault) = &undone {
             let repo = self.repo.display();
-            tracing::error!(%fault, %repo, "a checkout is left as a merge that failed made it");
+            tracing::error!(%fault, %repo, "cannot undo a failed merge in a checkout");
         }
         undone.is_ok()
     }
@@ -181,7 +181,7 @@ impl<'a> Move<'a> {
         };
         if let Err(fault) = moved {
             let repo = self.repo.display();
-            tracing::error!(?fault, %repo, "a target stays moved although the merge failed");
+            tracing::error!(?fault, %repo, "cannot move a target branch back after a failed merge");
             return false;
         }
         // Files that already had the merge's content were staged for it.

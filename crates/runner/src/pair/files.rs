@@ -37,7 +37,7 @@ impl<'a> Files<'a> {
         for name in &names {
             if is_tracked(&tree, name).await? {
                 return Err(PairFault::Failed(format!(
-                    "git tracks {name}: take it out of git first"
+                    "git tracks {name}: remove it from git first (git rm --cached {name})"
                 )));
             }
         }

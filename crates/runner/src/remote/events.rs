@@ -53,7 +53,7 @@ impl Events {
 }
 
 fn message(data: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(data).map_err(|_| "its answer is no JSON".into())
+    serde_json::from_slice(data).map_err(|_| "its answer is not JSON".into())
 }
 
 /// Received bytes that are no whole event yet.

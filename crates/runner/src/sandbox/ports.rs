@@ -106,7 +106,7 @@ fn range(word: &str) -> Result<RangeInclusive<u16>, String> {
     match (port(first), port(last)) {
         (Some(first), Some(last)) if first <= last => Ok(first..=last),
         _ => Err(format!(
-            "'{word}' is no port from 1 to 65535 and no range such as 3000-3010; any alone allows every port"
+            "'{word}' is neither a port from 1 to 65535 nor a range such as 3000-3010; the single word any allows every port"
         )),
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(read("22, 3000-3010"), Ok(SandboxPorts::Only(vec![22..=22, 3000..=3010])));
         for wrong in ["0", "65536", "ssh", "any, 22", "3010-3000", "3000-", "-22"] {
             let words = read(wrong).expect_err(wrong);
-            assert!(words.contains("no port from 1 to 65535"), "{words}");
+            assert!(words.contains("neither a port from 1 to 65535"), "{words}");
         }
     }
 

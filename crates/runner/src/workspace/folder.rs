@@ -23,7 +23,7 @@ impl Folder {
     pub(crate) fn open(jobs: &Path, job: &str, attempt: u32) -> io::Result<Self> {
         let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if job.is_empty() || !job.chars().all(is_name_char) {
-            return Err(io::Error::other("the job's id is no name for a folder"));
+            return Err(io::Error::other("the job's id cannot name a folder"));
         }
         fs::create_dir_all(jobs)?;
         // Other processes look at this folder too, so it must have one canonical name.
@@ -110,7 +110,7 @@ pub(crate) fn clean_up(jobs: &Path) {
             let Ok(Some(lock)) = try_lock(&attempt.join("lock")) else { continue };
             drop(gate);
             if let Err(error) = end_and_empty(&attempt) {
-                tracing::warn!(%error, "a run that was left behind stays on disk");
+                tracing::warn!(%error, "cannot remove the folder of a lost run");
             }
             remove(&attempt, Some(lock));
         }
@@ -182,7 +182,7 @@ fn end_and_empty(path: &Path) -> io::Result<()> {
 /// Removes the folder. The lock is dropped last, so that no other process cleans up meanwhile.
 fn remove(path: &Path, lock: Option<File>) {
     if let Err(error) = remove_all(path) {
-        tracing::warn!(%error, "the folder of a run stays on disk");
+        tracing::warn!(%error, "cannot remove the folder of a run");
     }
     if let Some(job) = path.parent() {
         remove_if_empty(job);

@@ -95,7 +95,7 @@ async fn addresses(address: &GitAddress<'_>) -> Result<Vec<IpAddr>, String> {
     let found = tokio::net::lookup_host((address.host, address.port())).await;
     let found: Vec<IpAddr> = found.into_iter().flatten().map(|one: SocketAddr| one.ip()).collect();
     match found.is_empty() {
-        true => Err(format!("repo.url: {} has no address", address.host)),
+        true => Err(format!("repo.url: the host {} cannot be resolved", address.host)),
         false => Ok(found),
     }
 }

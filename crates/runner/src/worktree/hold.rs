@@ -128,10 +128,10 @@ pub(crate) async fn stands_on(tree: &AgentTree) -> Result<Option<String>, GitFau
 pub(crate) fn clear_stale(locks: &[PathBuf]) -> Result<(), WorktreeFault> {
     for lock in locks.iter().filter(|lock| lock.exists()) {
         if is_open(lock) {
-            let words = format!("{} is in use: another git works there", lock.display());
+            let words = format!("{} is in use by another git process", lock.display());
             return Err(WorktreeFault::Failed(words));
         }
-        tracing::info!(lock = %lock.display(), "a lock that a killed git left is removed");
+        tracing::info!(lock = %lock.display(), "removed a lock that a killed git left");
         match fs::remove_file(lock) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(failed("cannot remove a lock that a killed git left")(error));

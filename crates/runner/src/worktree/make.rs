@@ -147,7 +147,9 @@ async fn clear(repo: &Path, path: &Path, base: &str) -> Result<Option<String>, W
     let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
     let Some(known) = known else {
         let is_taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        let words = || format!("{} is in the way: git does not know it", path.display());
+        let words = || {
+            format!("{} is in the way: git does not know this folder as a worktree", path.display())
+        };
         return if is_taken { Err(WorktreeFault::Failed(words())) } else { Ok(None) };
     };
     if !known.is_half_made() {
@@ -175,7 +177,7 @@ async fn free_name(repo: &Path, wanted: &str) -> Result<String, WorktreeFault> {
             return Ok(name);
         }
     }
-    Err(WorktreeFault::Failed(format!("all names after {wanted} are taken")))
+    Err(WorktreeFault::Failed(format!("every branch name derived from {wanted} is taken")))
 }
 
 async fn add(repo: &Path, path: &Path, options: &[&str], commit: &OsStr) -> Result<(), GitFault> {

@@ -18,7 +18,7 @@ pub(super) async fn remove(
     let _turn = repo_lock(&worktree.repo, "worktrees").await?;
     let folder = remove_folder(worktree).await?;
     let branch = match &folder {
-        Removal::Kept(_) => Removal::Kept("its worktree is still there".into()),
+        Removal::Kept(_) => Removal::Kept("its worktree still exists".into()),
         Removal::Removed | Removal::Absent => remove_branch(worktree, target).await?,
     };
     Ok(WorktreeRemoved { folder, branch })
@@ -38,7 +38,7 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
             return Ok(Removal::Kept(why));
         }
     } else if path.exists() && !known.is_half_made() {
-        return Ok(Removal::Kept("it has lost its .git file".into()));
+        return Ok(Removal::Kept("it has no .git file any more".into()));
     }
     if let Some(why) = known.locked.as_deref().filter(|_| !known.is_half_made()) {
         return Ok(Removal::Kept(format!("it is locked: {why}")));

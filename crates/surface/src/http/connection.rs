@@ -266,7 +266,10 @@ impl Strangers {
         if strangers.len() > self.max
             && let Some((_, oldest)) = strangers.pop_first()
         {
-            tracing::debug!(?source, "too many strangers of one address; the oldest is closed");
+            tracing::debug!(
+                ?source,
+                "too many unauthenticated connections of one address; the oldest is closed"
+            );
             oldest.cancel();
         }
         (StrangerPlace { strangers: self.clone(), source, number }, evicted)

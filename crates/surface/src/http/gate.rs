@@ -391,7 +391,7 @@ impl Denied {
                     .to_owned(),
             ),
             Denied::SessionOver => {
-                unauthenticated("the page session is over; sign in on the page again")
+                unauthenticated("the page session has ended; sign in on the page again")
             }
             Denied::Token(TokenFault::Unknown) => unauthenticated("the token is not known here"),
             Denied::Token(TokenFault::Expired(_)) => unauthenticated("the token has expired"),

@@ -55,7 +55,10 @@ impl fmt::Display for HostFault {
                 write!(f, "origin '{origin}' is not allowed; add it to http.allowed_origins")
             }
             Self::PagesOnly(host) => {
-                write!(f, "'{host}' is the name of the pages (web.host); agents use another name")
+                write!(
+                    f,
+                    "'{host}' serves only pages (web.host); agents must use another host name"
+                )
             }
         }
     }

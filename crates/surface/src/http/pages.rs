@@ -31,7 +31,7 @@ pub(crate) type NotIn = (StatusCode, &'static str);
 const WRONG_TOKEN: NotIn = (StatusCode::UNAUTHORIZED, "That token does not open this board.");
 const WRONG_CODE: NotIn = (
     StatusCode::UNAUTHORIZED,
-    "This code opens nothing: a code works once, and for ten minutes. Run callboard open in a terminal \
+    "This code is not valid: a code works once, within ten minutes. Run callboard open in a terminal \
      for a new one.",
 );
 const TOO_MANY: NotIn =
@@ -43,7 +43,7 @@ const NOT_OWN: NotIn = (
 );
 const AWAY: NotIn = (
     StatusCode::SERVICE_UNAVAILABLE,
-    "The store cannot be reached, so nobody can sign in or out. Try again in a moment.",
+    "The store cannot be reached, so signing in and out does not work. Try again in a moment.",
 );
 
 impl Gate {
@@ -213,7 +213,7 @@ impl Denied {
             Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),
             Denied::Token(TokenFault::Expired(_)) => Some("That token has expired."),
             Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
-            Denied::SessionOver => Some("Your session is over. Sign in again."),
+            Denied::SessionOver => Some("Your session has ended. Sign in again."),
             Denied::NoToken
             | Denied::OtherUser
             | Denied::TooMany { .. }

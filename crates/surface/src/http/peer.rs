@@ -72,7 +72,7 @@ mod linux {
             }
             Ok(_) => Owner::Unknown,
             Err(error) => {
-                tracing::warn!(%error, "cannot ask the kernel who connected");
+                tracing::warn!(%error, "cannot ask the kernel for the user of a connection");
                 Owner::Unknown
             }
         }
@@ -91,7 +91,10 @@ mod linux {
         *WAY.get_or_init(|| match knows_ours(by_diag) {
             Ok(true) => by_diag,
             seen => {
-                tracing::info!(?seen, "no sock_diag here; /proc/net tells who connects");
+                tracing::info!(
+                    ?seen,
+                    "the kernel has no sock_diag; /proc/net names the user of a connection"
+                );
                 by_lists
             }
         })

@@ -119,7 +119,7 @@ fn task(ticket: &Ticket) -> Task {
 
 /// The error of a call whose server has stopped: its result is unknown.
 fn gone() -> Value {
-    let message = "the server that ran this call has stopped; look at what it was about, \
+    let message = "the server that ran this call has stopped; read the present state, \
                    and call again";
     json!({ "code": ErrorCode::INTERNAL_ERROR.0, "message": message })
 }

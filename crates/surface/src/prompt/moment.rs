@@ -265,6 +265,6 @@ fn holding(record: &TaskRecord, policy: &Policy, now: Timestamp) -> String {
             )
         }
         (None, Some(assignee)) => format!("assigned to {assignee}, without a live session"),
-        (None, None) => "held by nobody".into(),
+        (None, None) => "it has no holder".into(),
     }
 }

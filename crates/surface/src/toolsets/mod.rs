@@ -34,7 +34,7 @@ pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {
         }
     }
     if found.is_empty() {
-        return Err("no toolset is named; write graph or all".into());
+        return Err("the list of toolsets is empty; write graph or all".into());
     }
     Ok(found)
 }

@@ -29,7 +29,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<Asked>) -> Response {
     let before: Option<DecisionId> = match before.as_deref().map(str::parse).transpose() {
         Ok(before) => before,
         Err(_) => {
-            let refused = Refusal::invalid("before: no such line of the log");
+            let refused = Refusal::invalid("before: the log has no such line");
             return page.failure(Tab::Decisions, &refused.into()).await;
         }
     };
@@ -65,7 +65,7 @@ fn filter(agent: &str) -> Markup {
 fn decisions(found: &DecisionPage, agent: &str) -> Markup {
     let last = found.rows.last().filter(|_| found.more);
     html! {
-        @if found.rows.is_empty() { p { "Nothing was decided yet." } }
+        @if found.rows.is_empty() { p { "No decisions yet." } }
         ol.rows { @for row in &found.rows { (decision_item(row)) } }
         @if let Some(last) = last {
             form.filter method="get" action="/decisions" {

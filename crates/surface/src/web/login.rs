@@ -133,8 +133,8 @@ pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) ->
             button { "Open the board" }
         }
         p {
-            code { "callboard token add --actor human:NAME" } " makes one. On the server's own machine "
-            code { "callboard open" } " signs you in without one."
+            code { "callboard token add --actor human:NAME" } " makes a token. On the server's own machine "
+            code { "callboard open" } " signs you in without a token."
         }
     };
     document(status, "Sign in", None, &html! {}, &content)

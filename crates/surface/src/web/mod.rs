@@ -184,7 +184,7 @@ async fn from_here(request: Request, next: Next) -> Response {
         && request.method() != Method::HEAD
         && is_foreign(request.headers())
     {
-        let words = "this form was sent from another site; open the board and try again there";
+        let words = "this form was sent from another site; open the board and send it from there";
         return refusal(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", words);
     }
     next.run(request).await
@@ -298,7 +298,10 @@ fn said(error: &EngineError) -> (StatusCode, String) {
         }
         EngineError::Internal(words) => {
             tracing::error!(error = words, "a page failed");
-            (StatusCode::INTERNAL_SERVER_ERROR, "something broke; it was logged".into())
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "an internal error occurred; the server's log has it".into(),
+            )
         }
     }
 }

@@ -145,7 +145,7 @@ fn task_card(record: &TaskRecord, family: &Family) -> Markup {
         h2 { "Checks" }
         @if task.checks.is_empty() { p { "None." } }
         @if let Some(job) = family.check_job.as_ref().filter(|job| !job.is_over()) {
-            p { "They run by themselves: " (job.state.as_str()) " " code { (job.id) } }
+            p { "The checks run automatically: " (job.state.as_str()) " " code { (job.id) } }
         }
         ol.checks start="0" { @for check in &task.checks { (check_item(check)) } }
         h2 { "History" }
@@ -165,7 +165,7 @@ fn task_card(record: &TaskRecord, family: &Family) -> Markup {
 
 fn parts(family: &Family) -> Markup {
     html! {
-        h2 { "Tasks of it" }
+        h2 { "Tasks of this epic" }
         @if family.tasks.is_empty() { p { "None yet." } }
         ul { @for EpicTask { row, state, worker, .. } in &family.tasks {
             li {

@@ -19,12 +19,12 @@ pub(super) async fn shake(app: &App, settings: &Settings) -> Finding {
     match tokio::time::timeout(TIME_MAX, tools_over_mcp(app, settings)).await {
         Ok(Ok(tools)) => Finding::ok("mcp", format!("answers a client and offers {tools} tools")),
         Ok(Err(words)) => {
-            Finding::fail("mcp", words, "report it with the output of callboard doctor")
+            Finding::fail("mcp", words, "report this fault with the output of callboard doctor")
         }
         Err(_) => Finding::fail(
             "mcp",
             "no answer within 5 s",
-            "look at CALLBOARD_LOG=debug callboard mcp",
+            "run CALLBOARD_LOG=debug callboard mcp and read its log",
         ),
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn git() -> Finding {
         Some(path) => Finding::ok("git", path.display().to_string()),
         None => Finding::warn(
             "git",
-            "git is not on PATH; worktrees and reviews need it",
+            "git is not on PATH; worktrees and reviews need git",
             "install git with your package manager",
         ),
     }
@@ -66,7 +66,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
 
 pub(super) fn disk(folder: &Path) -> Finding {
     let Ok(disk) = rustix::fs::statvfs(folder) else {
-        return Finding::warn("disk", "the free space cannot be read", "look at df -h");
+        return Finding::warn("disk", "the free space cannot be read", "run df -h");
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let words = format!("{} MB free", free >> 20);

@@ -46,7 +46,7 @@ impl Finding {
 
     /// A failure that kept a check from running becomes its result.
     fn failed(name: &'static str, failure: &Failure) -> Self {
-        let Failure::Said(complaint) = failure else { return Self::ok(name, "not looked at") };
+        let Failure::Said(complaint) = failure else { return Self::ok(name, "not checked") };
         let fix = complaint.hint.clone().filter(|hint| hint != "callboard doctor");
         let fix = fix.unwrap_or_else(|| "see the message".into());
         Self::fail(name, complaint.message.clone(), fix)

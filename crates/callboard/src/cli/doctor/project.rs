@@ -49,7 +49,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
         Err(failure) => found.push(Finding::failed("database", &failure)),
         Ok(app) => {
             found.push(match trust::words(&settings, &app) {
-                None => Finding::ok("trust", "nothing waits for callboard trust"),
+                None => Finding::ok("trust", "no setting needs callboard trust"),
                 Some(words) => Finding::warn("trust", words, "callboard trust --show"),
             });
             found.extend(opened(&app, &settings).await);
@@ -62,7 +62,7 @@ async fn repository(place: &Place) -> Finding {
     if !place.is_in_git() {
         return Finding::warn(
             "repository",
-            "the project is not in git; worktrees and reviews need it",
+            "the project is not in git; worktrees and reviews need git",
             format!("git init {}", place.root.display()),
         );
     }
@@ -130,7 +130,9 @@ fn lost_files(settings: &Settings, place: &Place) -> Vec<Finding> {
                  every call",
                 database.display()
             ),
-            format!("kill {process}, put a backup back if tasks are missing, then start it again"),
+            format!(
+                "kill {process}, restore a backup if tasks are missing, then start the server again"
+            ),
         )
     };
     lost.into_iter().map(finding).collect()
@@ -154,8 +156,8 @@ fn clock(app: &App) -> Finding {
     Finding::warn(
         "clock",
         format!("the store's time is {} minutes ahead of this machine's clock", ahead_ms / 60_000),
-        "look at date; if it is right, a write came from a clock that was wrong: time goes on from \
-         there, and no data is lost",
+        "run date; if the clock is right, an earlier write came from a wrong clock: time goes on from \
+         that write, and no data is lost",
     )
 }
 

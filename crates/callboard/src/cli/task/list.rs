@@ -69,7 +69,7 @@ pub async fn cmd_task_list(context: &Context, args: ListArgs) -> Result<(), Fail
     let (rows, more) = collect(&open, filter, limit, wanted).await?;
     open.print_rows(&rows, more)?;
     if rows.it.is_empty() && !context.out.json {
-        context.out.note("no such task; callboard task add \"…\" makes one");
+        context.out.note("no task matches; callboard task add \"…\" makes one");
     }
     Ok(())
 }

@@ -36,6 +36,6 @@ pub async fn cmd_task_rm(context: &Context, args: RmArgs) -> Result<(), Failure>
 
 async fn say_free(open: &Open, task: TaskId) -> Result<(), Failure> {
     let title = open.engine().task_get(&open.op("get"), task).await?.it.task.title;
-    open.out.note(&format!("{task} waits for nothing more: {}", plain(&title)));
+    open.out.note(&format!("{task} has no open dependency any more: {}", plain(&title)));
     Ok(())
 }

@@ -60,12 +60,12 @@ fn stands(found: &Pull, head: Option<&str>) -> Option<ForgeMerge> {
         _ if found.merged => Some(ForgeMerge::Merged { commit: found.merge_commit_sha.clone() }),
         _ if found.state == State::Closed => refused("closed without a merge"),
         _ if head.is_some_and(|head| head != found.head.sha) => {
-            refused("it has other commits than those that were looked at")
+            refused("the pull request has other commits than those that were reviewed")
         }
-        _ if found.draft => refused("it is a draft"),
+        _ if found.draft => refused("the pull request is a draft"),
         Some(false) => Some(ForgeMerge::Conflicts),
         None => Some(ForgeMerge::Unsettled {
-            why: "GitHub has not found out yet whether it can be merged".into(),
+            why: "GitHub has not decided yet whether the pull request can be merged".into(),
         }),
         Some(true) => None,
     }

@@ -69,10 +69,10 @@ fn stands(found: &MergeRequest, head: Option<&str>) -> Option<ForgeMerge> {
         State::Opened => {}
     }
     if head.is_some() && head != found.sha.as_deref() {
-        return refused("it has other commits than those that were looked at");
+        return refused("the pull request has other commits than those that were reviewed");
     }
     match found.detailed_merge_status.as_deref() {
-        _ if found.draft => refused("it is a draft"),
+        _ if found.draft => refused("the pull request is a draft"),
         _ if found.has_conflicts => Some(ForgeMerge::Conflicts),
         Some("conflict") => Some(ForgeMerge::Conflicts),
         _ if found.merge_when_pipeline_succeeds => Some(ForgeMerge::Waiting),
@@ -116,7 +116,9 @@ fn is_off(found: &MergeRequest) -> Option<ForgeOff> {
 }
 
 fn unsettled() -> ForgeMerge {
-    ForgeMerge::Unsettled { why: "GitLab has not found out yet whether it can be merged".into() }
+    ForgeMerge::Unsettled {
+        why: "GitLab has not decided yet whether the pull request can be merged".into(),
+    }
 }
 
 /// The refusal with the detailed status: "405 Method Not Allowed" alone says little.

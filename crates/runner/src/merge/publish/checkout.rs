@@ -79,7 +79,7 @@ impl Checkout {
     ) -> Result<(), GitFault> {
         let head = self.place.git().ask(&["rev-parse", "HEAD"]).await?;
         if text(&head) != to {
-            return Err(GitFault::Failed("it moved on meanwhile".into()));
+            return Err(GitFault::Failed("the checkout moved while the merge ran".into()));
         }
         let git = self.place.writing().with("GIT_REFLOG_ACTION", REASON);
         git.holding(lock).patiently().ask(&["reset", "-q", "--keep", from]).await?;
@@ -94,8 +94,8 @@ async fn must_be_unlocked(place: &Place) -> Result<(), WorktreeFault> {
     let age = facts.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default();
     let (lock, place, age) = (lock.display(), place.path().display(), age.as_secs());
     Err(WorktreeFault::Failed(format!(
-        "{lock} is there since {age} s: a git works in {place}, or one was killed there. Remove \
-         that file if none works there"
+        "{lock} has existed for {age} s: git runs in {place}, or was killed there. Remove \
+         that file if no git runs there"
     )))
 }
 

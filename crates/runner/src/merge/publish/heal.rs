@@ -105,7 +105,7 @@ async fn put_back(
         return Ok(());
     }
     let made = Made::of(journal, place, other, &suspects).await?;
-    let cannot = || failed("cannot put the checkout of a merge in order");
+    let cannot = || failed("cannot repair the checkout of a merge");
     // First remove the files in the way of those that come back.
     for change in suspects.iter().filter(|change| change.here.is_none()) {
         if made.is_by_git(top, change).map_err(cannot())? {

@@ -55,7 +55,7 @@ pub(super) async fn open(
         let lock = Arc::new(repo_lock(&common, "publish").await?);
         let journal = Journal { common, worktrees, lock };
         for begun in journal.read().map_err(failed("cannot read the journal of merges"))? {
-            tracing::info!(?begun, "a merge was cut off: its checkout is put in order");
+            tracing::info!(?begun, "a merge was interrupted: its checkout is repaired");
             heal(&journal, &begun, true).await?;
         }
         journal.clear()?;

@@ -180,8 +180,8 @@ async fn the_model_is_chosen_in_the_session() {
     let table = [
         (&flat, answers, r#""sessionId":"s1","configId":"m","value":"any""#),
         (&grouped, answers, r#""sessionId":"s1","configId":"m","value":"any""#),
-        (&strange, "", "[model] any is not offered"),
-        (&json!([]), "", "[model] any is not offered"),
+        (&strange, "", "[model] the agent does not offer the model any"),
+        (&json!([]), "", "[model] the agent does not offer the model any"),
     ];
     for (options, lines, words) in table {
         let bed = Bed::new();

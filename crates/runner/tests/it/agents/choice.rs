@@ -65,7 +65,7 @@ async fn the_model_chooses_the_executor() {
             let found = at.find(part);
             at = &at[found.unwrap_or_else(|| panic!("{line}: {}", report.logs))..];
         }
-        let fallback = report.logs.contains("this one is the default");
+        let fallback = report.logs.contains("the default executor is used");
         assert_eq!(fallback, wanted.contains("own-model") || given.contains("unheard"), "{line}");
     }
 }

@@ -61,7 +61,7 @@ async fn what_an_agent_writes_is_thrown_away() {
     let report = run(settings, bed.order(bed.spec(&[]))).await;
     assert_succeeded(&report);
     assert_eq!(report.patch.as_deref(), Some(DIFF), "only what it said counts");
-    assert!(report.logs.contains("thrown away: "), "{}", report.logs);
+    assert!(report.logs.contains("discarded: "), "{}", report.logs);
     assert!(snapshot(&bed.repo.path) == before, "byte by byte the same");
 }
 

@@ -50,7 +50,7 @@ async fn writes_elsewhere_fail() {
     ] {
         assert!(report.logs.contains(&format!("{seen}\n")), "{seen} in {}", report.logs);
     }
-    assert!(!report.logs.contains("thrown away"), "{}", report.logs);
+    assert!(!report.logs.contains("discarded"), "{}", report.logs);
     assert_eq!(fs::read_to_string(bed.file("victim")).expect("still there"), "whole");
     assert!(bed.file("state/mine").exists() && !bed.file("new").exists());
 }
@@ -63,6 +63,10 @@ async fn an_agent_with_a_sandbox_of_its_own_is_left_to_it() {
     agent.own_sandbox = true;
     let report = run(bed.settings(agent), bed.order(bed.spec(&[]))).await;
     assert_eq!(report.verdict, RunVerdict::Succeeded, "{}", report.logs);
-    assert!(report.logs.contains("sandbox: the agent's own switches alone"), "{}", report.logs);
-    assert!(report.logs.contains("thrown away: a.txt"), "{}", report.logs);
+    assert!(
+        report.logs.contains("sandbox: only the agent's own switches confine it"),
+        "{}",
+        report.logs
+    );
+    assert!(report.logs.contains("discarded: a.txt"), "{}", report.logs);
 }

@@ -146,7 +146,7 @@ async fn a_worktree_does_not_say_where_its_agent_writes() {
     std::os::unix::fs::symlink(bed.file("victim"), heads.join("deep")).expect("a link");
     tries.worktrees[0].branch = "callboard/deep/T1".into();
     let (_, report) = work(settings, tries).await;
-    let is_refused = |words: &str| words.contains("leads elsewhere");
+    let is_refused = |words: &str| words.contains("is a link to another place");
     assert!(matches!(&report.end, Worked::NotStarted(words) if is_refused(words)), "{report:?}");
 }
 

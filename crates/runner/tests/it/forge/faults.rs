@@ -41,7 +41,7 @@ async fn each_no_of_github_has_its_meaning() {
                 .with("x-ratelimit-remaining", "4987")
                 .with("x-ratelimit-reset", "1767323055"),
             refused(
-                "GitHub at 127.0.0.1: it refuses: \
+                "GitHub at 127.0.0.1: it refused the request: \
                  403 Resource not accessible by personal access token",
             ),
         ),
@@ -52,7 +52,7 @@ async fn each_no_of_github_has_its_meaning() {
                 .with("x-ratelimit-remaining", "0")
                 .with("x-ratelimit-reset", "1767323055"),
             away(
-                "GitHub at 127.0.0.1: asked too often: \
+                "GitHub at 127.0.0.1: rate limited: \
                  403 API rate limit exceeded for user ID 1.",
                 Some(10),
             ),
@@ -62,7 +62,7 @@ async fn each_no_of_github_has_its_meaning() {
                 .with("x-ratelimit-remaining", "4987")
                 .with("retry-after", "42"),
             away(
-                "GitHub at 127.0.0.1: asked too often: 403 You have exceeded a secondary rate \
+                "GitHub at 127.0.0.1: rate limited: 403 You have exceeded a secondary rate \
                  limit. Please wait a few minutes before you try again.",
                 Some(42),
             ),
@@ -70,14 +70,14 @@ async fn each_no_of_github_has_its_meaning() {
         (
             Reply::new(403, include_str!("github/secondary_limit.json")),
             away(
-                "GitHub at 127.0.0.1: asked too often: 403 You have exceeded a secondary rate \
+                "GitHub at 127.0.0.1: rate limited: 403 You have exceeded a secondary rate \
                  limit. Please wait a few minutes before you try again.",
                 Some(60),
             ),
         ),
         (
             Reply::new(429, "").with("retry-after", "7"),
-            away("GitHub at 127.0.0.1: asked too often: 429 Too Many Requests", Some(7)),
+            away("GitHub at 127.0.0.1: rate limited: 429 Too Many Requests", Some(7)),
         ),
         (
             Reply::new(502, "<html>Bad gateway</html>"),
@@ -89,7 +89,7 @@ async fn each_no_of_github_has_its_meaning() {
         ),
         (
             Reply::new(422, r#"{"message": "Validation Failed"}"#),
-            refused("GitHub at 127.0.0.1: it refuses: 422 Validation Failed"),
+            refused("GitHub at 127.0.0.1: it refused the request: 422 Validation Failed"),
         ),
         (Reply::new(304, ""), away("GitHub at 127.0.0.1: 304 Not Modified", None)),
     ];
@@ -109,7 +109,7 @@ async fn each_no_of_gitlab_has_its_meaning() {
         (
             Reply::new(403, include_str!("gitlab/insufficient_scope.json")),
             refused(
-                "GitLab at 127.0.0.1: it refuses: 403 The request requires higher privileges \
+                "GitLab at 127.0.0.1: it refused the request: 403 The request requires higher privileges \
                  than provided by the access token.",
             ),
         ),
@@ -118,7 +118,7 @@ async fn each_no_of_gitlab_has_its_meaning() {
                 .with("ratelimit-remaining", "0")
                 .with("ratelimit-reset", "1767323055")
                 .with("date", "Fri, 02 Jan 2026 03:04:05 GMT"),
-            away("GitLab at 127.0.0.1: asked too often: 429 Too Many Requests", Some(10)),
+            away("GitLab at 127.0.0.1: rate limited: 429 Too Many Requests", Some(10)),
         ),
         (
             Reply::new(500, r#"{"message": {"base": ["broken"]}}"#),
@@ -148,7 +148,7 @@ async fn an_answer_that_makes_no_sense_is_no_verdict() {
         else {
             panic!("not unavailable: {body:.80}");
         };
-        let start = "GitHub at 127.0.0.1: an answer that makes no sense: ";
+        let start = "GitHub at 127.0.0.1: an answer that cannot be read: ";
         assert!(words.starts_with(start), "{words}");
         assert!(words.chars().count() < 400, "{words}");
     }
@@ -161,7 +161,7 @@ async fn a_pull_without_its_checks_says_what_the_token_lacks() {
     let forge = FakeForge::start().await;
     forge.on(HUB, Reply::ok(PULL));
     forge.on(LAB, Reply::ok(MERGE_REQUEST));
-    let words = "GitHub at 127.0.0.1: the token may not see its check runs";
+    let words = "GitHub at 127.0.0.1: the token may not see the check runs of the pull request";
     assert_eq!(ask(&forge.url, GitHub, ALL).await, Err(refused(words)));
     let words = "GitLab at 127.0.0.1: the token may not see its statuses";
     assert_eq!(ask(&forge.url, GitLab, ALL).await, Err(refused(words)));
@@ -182,8 +182,8 @@ async fn another_host_never_sees_the_token() {
         "file:///etc/passwd".into(),
         String::new(),
     ];
-    let words = "GitHub at 127.0.0.1: it redirects to another place; \
-                 if it moved, change the API root";
+    let words = "GitHub at 127.0.0.1: it redirects to another address; \
+                 if the forge moved, change its API root";
     for place in places {
         for status in [301, 302, 303, 307, 308] {
             forge.on(HUB, Reply::new(status, "").with("location", place.clone()));
@@ -197,7 +197,7 @@ async fn another_host_never_sees_the_token() {
 async fn circles_end() {
     let forge = FakeForge::start().await;
     forge.on(HUB, Reply::new(302, "").with("location", HUB));
-    let words = "GitHub at 127.0.0.1: it redirects in circles";
+    let words = "GitHub at 127.0.0.1: it redirects too often";
     assert_eq!(ask(&forge.url, GitHub, NOTHING).await, Err(away(words, None)));
     assert_eq!(forge.seen().len(), 4);
 }

@@ -121,13 +121,16 @@ async fn what_must_wait_is_merged_by_the_forge() {
 async fn what_is_decided_already_is_only_told() {
     let refused = |why: &str| ForgeMerge::Refused { why: why.into() };
     let closed = refused("closed without a merge");
-    let moved = refused("it has other commits than those that were looked at");
+    let moved = refused("the pull request has other commits than those that were reviewed");
     let hub_says = [
         (json!({"state": "closed", "merged": true, "merge_commit_sha": "abc"}), commit("abc")),
         (json!({"state": "closed"}), closed.clone()),
         (json!({"mergeable": false, "mergeable_state": "dirty"}), ForgeMerge::Conflicts),
         (json!({"head": {"sha": "other"}}), moved.clone()),
-        (json!({"draft": true, "mergeable_state": "draft"}), refused("it is a draft")),
+        (
+            json!({"draft": true, "mergeable_state": "draft"}),
+            refused("the pull request is a draft"),
+        ),
     ];
     for (over, wanted) in hub_says {
         let forge = FakeForge::start().await;
@@ -144,7 +147,10 @@ async fn what_is_decided_already_is_only_told() {
         (json!({"detailed_merge_status": "conflict"}), ForgeMerge::Conflicts),
         (json!({"has_conflicts": true}), ForgeMerge::Conflicts),
         (json!({"sha": "other"}), moved),
-        (json!({"draft": true, "detailed_merge_status": "draft_status"}), refused("it is a draft")),
+        (
+            json!({"draft": true, "detailed_merge_status": "draft_status"}),
+            refused("the pull request is a draft"),
+        ),
     ];
     for (over, wanted) in lab_says {
         let forge = FakeForge::start().await;

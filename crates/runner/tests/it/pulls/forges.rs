@@ -157,7 +157,7 @@ async fn a_forge_that_thinks_is_asked_again() {
     forge.on("/repos/acme/shop/pulls/8", thinks);
     let end = crew.merge(&pull).await;
     assert!(
-        matches!(end, PullEnd::Refused { ref why } if why.contains("not found out")),
+        matches!(end, PullEnd::Refused { ref why } if why.contains("not decided yet")),
         "{end:?}"
     );
 }

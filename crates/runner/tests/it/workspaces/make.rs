@@ -157,7 +157,7 @@ async fn names_and_bases_that_cannot_be_are_refused_by_name() {
     assert_eq!(made, Err(WorktreeFault::NoBranch("main".into())));
     let plain = Repo::plain();
     let words = try_make(order(&plain, "CB-1")).await.expect_err("no repository").to_string();
-    assert!(words.contains("no git repository"), "{words}");
+    assert!(words.contains("not a git repository"), "{words}");
     assert!(
         !folder_of(&repo).exists()
             || fs::read_dir(folder_of(&repo)).expect("a folder").count() == 0

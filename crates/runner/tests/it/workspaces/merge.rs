@@ -164,10 +164,10 @@ async fn targets_that_are_no_local_branch_are_refused() {
     let worktree = make(&repo, "CB-1").await;
     commit(&worktree, "login.txt", "form\n");
     for (target, words) in [
-        ("origin/main", "origin/main names a remote's branch: merge into a local one"),
+        ("origin/main", "origin/main is a branch of a remote: merge into a local branch"),
         ("nope", "there is neither a branch nope nor origin/nope"),
-        ("main~1", "\"main~1\" is no name of a branch"),
-        ("--all", "\"--all\" is no name of a branch"),
+        ("main~1", "\"main~1\" is not a valid branch name"),
+        ("--all", "\"--all\" is not a valid branch name"),
     ] {
         let fault = prepare(merge_order(&worktree, target)).await.err().expect("refused");
         assert_eq!(fault.to_string(), words);

@@ -25,7 +25,7 @@ async fn what_was_not_committed_keeps_both() {
     }
     let removed = remove(&worktree).await;
     assert_eq!(removed.folder, kept("not committed (4): a.txt, b.txt, c.txt, …"));
-    assert_eq!(removed.branch, kept("its worktree is still there"));
+    assert_eq!(removed.branch, kept("its worktree still exists"));
     assert!(worktree.path.join("d.txt").exists());
 }
 

@@ -72,7 +72,7 @@ fn placed(status: Option<&String>, mode: Option<TaskType>) -> Result<Placed, Ref
         Some(Written::TaskType(meant)) => {
             let word = meant.word();
             let mixed_up = match mode.filter(|mode| *mode != meant) {
-                Some(_) => format!("Ignored status='{word}': task_type says otherwise"),
+                Some(_) => format!("Ignored status='{word}': task_type has another value"),
                 None => format!("Interpreted status='{word}' as task_type='{word}'"),
             };
             Placed { status: None, mode: mode.or(Some(meant)), mixed_up: Some(mixed_up) }
@@ -121,9 +121,12 @@ pub(super) async fn tasks_create(call: &Call<'_>, args: Create) -> Reply {
     match (title, tasks) {
         (Some(title), None) => create_one(call, CreateOne { title, about }).await,
         (None, Some(tasks)) if about == CreateFields::default() => create_all(call, tasks).await,
-        (None, None) => Err(Refusal::invalid("title is required, or tasks for several").into()),
+        (None, None) => {
+            Err(Refusal::invalid("title is required for one task, or tasks for several").into())
+        }
         (Some(_), Some(_)) | (None, Some(_)) => {
-            let words = "tasks stands alone: title and the other fields go into each of them";
+            let words =
+                "tasks excludes title and the other fields: put them into each entry of tasks";
             Err(Refusal::invalid(words).into())
         }
     }

@@ -64,7 +64,7 @@ fn start(seen: &WorkSeen) -> Shown {
             ("queued", "START_PENDING", "Waiting for a free agent slot")
         }
         JobState::Queued { .. } if run.attempt > 0 => {
-            ("queued", "JOB_REQUEUED", "Its server was lost; it starts again")
+            ("queued", "JOB_REQUEUED", "The job's server was lost; the job starts again")
         }
         JobState::Queued { .. } => ("queued", "JOB_QUEUED", "Job queued"),
         JobState::Running { .. } | JobState::Stale { .. } => {
@@ -157,7 +157,7 @@ fn step(event: &RunEvent) -> Option<(&'static str, &'static str, &str)> {
         EventName::JobSubmitted => ("queued", "JOB_QUEUED", "Job queued"),
         EventName::JobStarted if data.is_resumed() => return None,
         EventName::JobStarted => ("running", "JOB_RUNNING", "Job running"),
-        EventName::JobRequeued => ("queued", "JOB_REQUEUED", "Its server was lost"),
+        EventName::JobRequeued => ("queued", "JOB_REQUEUED", "The job's server was lost"),
         EventName::JobSucceeded if stops => ("succeeded", "STOPPED", "Agent stopped"),
         EventName::JobSucceeded => ("succeeded", "STARTED", "Agent running"),
         EventName::JobCanceled => ("cancelled", "JOB_CANCELLED", "Job cancelled"),

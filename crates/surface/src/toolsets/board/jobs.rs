@@ -73,7 +73,7 @@ pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
     let code = if shown.code == "START_PENDING" { shown.code } else { "JOB_SUBMITTED" };
     let hint = match action {
         Action::Start => "Confirm the start with jobs_wait, then tasks_wait for REVIEW or DONE",
-        Action::Stop => "Confirm with jobs_wait that nothing of the agent is left",
+        Action::Stop => "Confirm with jobs_wait that the agent has ended",
     };
     let done = Envelope::yes("Job accepted").code(code).hint(hint).next(wait_next(task, &job));
     Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?))
@@ -120,9 +120,9 @@ pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     let shown = Shown::of(&job);
     if shown.code == "STARTED" && !job.job().is_over() {
         let next = Next::new("jobs_submit", json!({"task_id": task, "action": "stop_agent"}));
-        let done = Envelope::yes("Not cancelled: the agent runs")
+        let done = Envelope::yes("Not cancelled: the agent already runs")
             .code(shown.code)
-            .hint("The start is over. Stop the agent with jobs_submit and action stop_agent")
+            .hint("Stop the agent with jobs_submit and action stop_agent")
             .next(next);
         return Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?));
     }
@@ -311,7 +311,7 @@ async fn found(
     let mut answer = Envelope::yes(shown.message.clone()).code(shown.code);
     if shown.question.is_some() {
         let id = job.job().id;
-        answer = answer.hint(format!("A person says: callboard job answer {id} yes, or no"));
+        answer = answer.hint(format!("A person answers with callboard job answer {id} yes, or no"));
     }
     let answer = match next_after(call, task, job, &shown).await {
         Some(next) => answer.next(next),

@@ -92,7 +92,7 @@ const DESTRUCTIVE_OUTSIDE: Hints = Hints { open_world: true, ..DESTRUCTIVE };
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("propose_plan", "Propose plan",
-        and_next!("Proposes tasks. Nothing is made of them before a person approves the plan."),
+        and_next!("Proposes tasks. No task is created before a person approves the plan."),
         Hints::WRITE, schema_of::<plans::Propose>,
         with_envelope!("status:string task_count:integer|null todo_count:integer|null tasks:[object]|null \
             todos:[object]|null plan_id:string|null"),
@@ -183,7 +183,7 @@ static TOOLS: &[Tool] = &[
         Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, job!(""),
         answered!(jobs::jobs_submit)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_get", "Jobs get",
-        and_next!("Says what became of a job."),
+        and_next!("Reports the state and the result of a job."),
         Hints::READ, schema_of::<jobs::JobArgument>, job!(""),
         answered!(jobs::jobs_get)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_wait", "Jobs wait",
@@ -197,7 +197,7 @@ static TOOLS: &[Tool] = &[
             limit:integer has_more:boolean next_offset:integer|null",
         handler!(jobs::jobs_events)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_cancel", "Jobs cancel",
-        and_next!("Takes back a job that is not decided. Stops no agent that runs."),
+        and_next!("Cancels a job before it is decided. Does not stop a running agent."),
         Hints::WRITE, schema_of::<jobs::JobArgument>, job!(""),
         answered!(jobs::jobs_cancel)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("sessions_create", "Sessions create",

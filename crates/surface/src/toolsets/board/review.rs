@@ -100,7 +100,7 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
             let record = call.engine.review_approve(call.op, task, feedback).await?.it;
             let done = match (record.task.phase, held < Profile::Maintainer) {
                 (Phase::Review, true) => {
-                    Envelope::yes("Approved, not merged").hint("Ask a maintainer to merge it")
+                    Envelope::yes("Approved, not merged").hint("Ask a maintainer to merge the task")
                 }
                 (Phase::Review, false) => {
                     let merge = json!({"task_id": task, "action": "merge"});
@@ -129,13 +129,15 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
     let foresight = seen.foresight();
     let files = foresight.conflicts.len();
     let uncommitted = match foresight.has_uncommitted {
-        true => "; a merge also takes in what is not committed yet",
+        true => "; a merge also commits the uncommitted changes",
         false => "",
     };
     let envelope = match (&foresight.fault, foresight.repos, files) {
-        (Some(words), _, _) => Envelope::no("PREVIEW_FAILED", format!("Not known: {words}")),
+        (Some(words), _, _) => {
+            Envelope::no("PREVIEW_FAILED", format!("The preview failed: {words}"))
+        }
         (None, 0, _) => Envelope::no("PREVIEW_FAILED", "The task has no workspace on this machine")
-            .hint("A run or a session makes the workspace"),
+            .hint("A run or a session creates the workspace"),
         (None, _, 0) => {
             Envelope::yes(format!("Would merge cleanly{uncommitted}")).code("MERGES_CLEANLY")
         }
@@ -144,7 +146,7 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
             let next = Next::new("get_context", json!({"task_id": record.task.id}));
             Envelope::yes(message)
                 .code("WOULD_CONFLICT")
-                .hint("Settle it in the worktree, or let review rebase start an agent on it")
+                .hint("Resolve the conflicts in the worktree, or let review rebase start an agent on them")
                 .next(next)
         }
     };
@@ -191,7 +193,9 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
             fields["conflict_files"] = files.into();
             let no = Envelope::no("MERGE_FAILED", format!("Not merged: {words}"));
             match has_files {
-                true => no.hint("Settle it in these files, then merge again").next(look()),
+                true => {
+                    no.hint("Resolve the conflicts in these files, then merge again").next(look())
+                }
                 false => no,
             }
         }
@@ -226,7 +230,8 @@ fn fields(record: &TaskRecord) -> Value {
 fn not_allowed(call: &Call<'_>, args: &Review, needed: Profile) -> Value {
     let (action, needed) = (args.action.word(), needed.as_str());
     let message = format!("review {action} needs profile {needed}");
-    let no = Envelope::no("ACTION_NOT_ALLOWED", message).hint(format!("Ask a {needed} to do it"));
+    let no = Envelope::no("ACTION_NOT_ALLOWED", message)
+        .hint(format!("Ask a caller with profile {needed}"));
     let fields = json!({
         "task_id": args.task_id.trim(),
         "new_status": null,

@@ -65,7 +65,7 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: Create) -> Reply {
     };
     let done = match session.left_alone {
         Some(file) => done.hint(format!(
-            "{file} is tracked by git and was left as it is: name the server of .callboard/mcp.json there"
+            "git tracks {file}, so it was not changed: add the server of .callboard/mcp.json to it"
         )),
         None => done,
     };
@@ -89,7 +89,7 @@ fn instructions(backend: PairBackend, command: &str) -> String {
     let there = match backend {
         PairBackend::Tmux => "The agent waits there in a terminal",
         PairBackend::Vscode | PairBackend::Cursor => {
-            "It opens the worktree and the prompt; start the agent there"
+            "The editor opens the worktree and the prompt; start the agent there"
         }
     };
     format!(
@@ -128,9 +128,9 @@ pub(super) async fn sessions_kill(call: &Call<'_>, args: TaskArgument) -> Reply 
     let done = match call.engine.session_kill(call.op, task).await? {
         Ok(true) => Envelope::yes("Session terminated"),
         Ok(false) => Envelope::no("SESSION_NOT_FOUND", format!("Task {task} has no open session"))
-            .hint("Nothing to end; sessions_create opens a session"),
+            .hint("sessions_create opens a session"),
         Err(fault) => Envelope::no("SESSION_KILL_FAILED", format!("Not terminated: {fault}"))
-            .hint("End the session by hand, with tmux kill-session"),
+            .hint("End the session with tmux kill-session"),
     };
     Ok(done.answer(call, json!({ "task_id": task })))
 }

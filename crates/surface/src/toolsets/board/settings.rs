@@ -32,7 +32,7 @@ async fn settings_update(call: &Call<'_>, given: Map<String, Value>) -> Reply {
                 if done.updated.is_empty() { "Nothing changed" } else { "Settings updated" };
             let mut envelope = Envelope::yes(message);
             if !names.is_empty() {
-                let words = "kept, but flags or variables of this server hold other values of";
+                let words = "stored, but flags or variables of this server override";
                 envelope = envelope.hint(format!("{words} {}", names.join(", ")));
             }
             let updated = done.updated.into_iter();

@@ -165,7 +165,7 @@ pub(super) fn window(given: &Value) -> Result<Option<f64>, &'static str> {
 fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<Asked, Refused> {
     let invalid = |message: String| Refused("INVALID_PARAMS", message);
     if ids.is_empty() || ids.len() > TASKS_MAX {
-        return Err(invalid(format!("name task_id, or 1..{TASKS_MAX} task_ids")));
+        return Err(invalid(format!("give task_id, or 1..{TASKS_MAX} task_ids")));
     }
     let timeout = seconds(settings, &given.timeout)?;
     let window = window(&given.window).map_err(|why| Refused("INVALID_TIMEOUT", why.into()))?;
@@ -176,7 +176,7 @@ fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<Aske
         Value::String(text) => Some(parse_rfc3339(text).ok_or_else(|| {
             invalid("from_updated_at must be a time, like the updated_at of an answer".into())
         })?),
-        _ => return Err(invalid("from_updated_at must be a text".into())),
+        _ => return Err(invalid("from_updated_at must be a string".into())),
     };
     Ok(Asked { timeout, now, goals, since })
 }

@@ -209,25 +209,27 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::TaskNotFound { task } | Refusal::DanglingDependency { task } => Said {
             code: "TASK_NOT_FOUND",
             message: format!("Task {task} not found"),
-            hint: Some("tasks_list shows the tasks there are".into()),
+            hint: Some("tasks_list shows the existing tasks".into()),
             ..plain
         },
         Refusal::ParentNotFound { task } => Said {
             code: "PARENT_NOT_FOUND",
             message: format!("Parent {task} not found"),
-            hint: Some("tasks_list shows the tasks there are".into()),
+            hint: Some("tasks_list shows the existing tasks".into()),
             ..plain
         },
         Refusal::DepsNotClosed { open, .. } => {
             let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
-            let hint = Some(format!("Finish what it waits for first: {}", open.join(", ")));
+            let hint = Some(format!("Finish its dependencies first: {}", open.join(", ")));
             let code = if tool == "jobs_submit" { "START_BLOCKED" } else { plain.code };
             Said { code, hint, ..plain }
         }
         Refusal::HasDependents { open, .. } => {
             let open: Vec<String> = open.iter().map(ToString::to_string).collect();
-            let hint =
-                Some(format!("Finish or delete what waits for it first: {}", open.join(", ")));
+            let hint = Some(format!(
+                "Finish or delete the tasks that depend on it first: {}",
+                open.join(", ")
+            ));
             Said { hint, ..plain }
         }
         Refusal::AlreadyClaimed { task, holder, .. } => Said {
@@ -241,8 +243,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             ..plain
         },
         Refusal::NotApproved { .. } => Said {
-            message: "The settings ask for an approval before a merge".into(),
-            hint: Some("Approve it first".into()),
+            message: "The settings require an approval before a merge".into(),
+            hint: Some("Approve the task first".into()),
             ..as_code("MERGE_FAILED")
         },
         Refusal::AgentAtWork { agent, action, .. } => Said {
@@ -267,7 +269,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             ..plain
         },
         Refusal::TaskClosed { .. } if tool == "sessions_create" => Said {
-            hint: Some("tasks_move opens it again".into()),
+            hint: Some("tasks_move reopens the task".into()),
             ..as_code("SESSION_CREATE_FAILED")
         },
         Refusal::NotHolder { .. }

@@ -22,7 +22,7 @@ impl Callers for Agents {
         match engine.agent_find(&op, &AgentId::of(&principal.actor)).await {
             Ok(Some(agent)) => principal.rights.agent_type = Some(agent.kind),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "nobody knows which tools an agent may call"),
+            Err(error) => tracing::warn!(%error, "cannot find out which tools an agent may call"),
         }
         principal
     }

@@ -116,7 +116,8 @@ async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
     match caught(asked.answer(&front)).await {
         Ok(answer) => (status(&answer), Json(answer)).into_response(),
         Err(trace_id) => {
-            let words = format!("something broke inside callboard; it was logged as {trace_id}");
+            let words =
+                format!("an internal error occurred; the server's log has it as {trace_id}");
             let said = Said::new(envelope::INTERNAL_ERROR, words);
             no(No(StatusCode::INTERNAL_SERVER_ERROR, said))
         }
@@ -148,7 +149,12 @@ impl Door {
             }
         }
         let agent = &asked.agent;
-        tracing::error!(error = words, tool, agent, "the report of a failure waits for the store");
+        tracing::error!(
+            error = words,
+            tool,
+            agent,
+            "the mail about a failure waits until the store is back"
+        );
         let (door, at) = (self.clone(), front.engine().now());
         tokio::spawn(async move {
             let admitted = loop {
@@ -293,7 +299,7 @@ impl Asked {
                 return Err(No::denied(words));
             }
             if !caller.rights.may_speak(NAME) {
-                return Err(No::denied("Token does not speak the toolset 'crew'"));
+                return Err(No::denied("Token may not use the toolset 'crew'"));
             }
         }
         let Some(agent) = agent else {

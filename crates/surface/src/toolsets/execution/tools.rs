@@ -28,9 +28,7 @@ const NEXT_DEFAULT: usize = 5;
 
 pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.parse().map_err(|error| match error {
-        IdError::Invalid => {
-            Refusal::invalid("a task id has letters, digits, '-' and '_' and nothing else")
-        }
+        IdError::Invalid => Refusal::invalid("a task id consists of letters, digits, '-' and '_'"),
         IdError::Foreign => Refusal::TaskNotFound { task: text.into() },
     })
 }

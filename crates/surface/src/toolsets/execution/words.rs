@@ -110,7 +110,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::NotHolder { holder, .. } => Said {
             code: "task.already_claimed",
             hint: Some(match holder {
-                Some(_) => "stop working on it; get_next_actionable shows other work".into(),
+                Some(_) => "stop working on the task; get_next_actionable shows other work".into(),
                 None => "claim_task".into(),
             }),
             details: Some(json!({ "holder": holder })),
@@ -133,7 +133,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
                 code: "task.not_actionable",
                 message: format!("task {task} is blocked by open dependencies: {deps}"),
                 hint: Some(
-                    "claim it when they are done; get_next_actionable shows other work".into(),
+                    "claim the task when these dependencies are done; get_next_actionable shows other work".into(),
                 ),
                 retryable: true,
                 details: Some(
@@ -170,14 +170,15 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             }
             let hint = match (tool, completed_by_caller, failed) {
                 ("complete_task", _, Some(_)) => Some(format!(
-                    "get_task and list_comments say what is missing. A person lets it be taken again \
+                    "get_task and list_comments say what is missing. A person lets agents claim the task again \
                      with callboard task reopen {task}, then claim_task and complete_task"
                 )),
                 ("complete_task", true, None) => plain.hint,
                 _ if hands_over(from, to) => Some(
-                    "complete_task hands over the output; its contract decides the rest".into(),
+                    "complete_task hands over the output; the task's contract decides the rest"
+                        .into(),
                 ),
-                _ => Some("get_task shows its state; claim_task takes a ready task".into()),
+                _ => Some("get_task shows the task's state; claim_task takes a ready task".into()),
             };
             Said { code: "task.invariant_violated", message, hint, details: Some(details), ..plain }
         }
@@ -190,7 +191,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::AlreadyOver { task, at, .. } => {
             let state = state(*at);
             let message = format!("task {task} is {state}; its dependencies cannot be changed");
-            let hint = Some("add a task that depends on what is wanted instead".into());
+            let hint = Some("add a new task with the wanted dependencies instead".into());
             Said { code: "task.invariant_violated", message, hint, ..plain }
         }
         Refusal::DependencyCycle { .. }

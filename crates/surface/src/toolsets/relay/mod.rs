@@ -73,7 +73,7 @@ static TOOLS: &[Tool] = &[
         SUBMITS, schema_of::<spec::Submit>, SUBMITTED,
         tools::JOBS_SUBMIT).for_profile(Profile::PairWorker),
     Tool::new(GET, "Get job",
-        "How far a job is: state, summary, artifacts, place in the queue; the patch itself up to 8 kB.",
+        "The state of a job: summary, artifacts, place in the queue, and the patch itself up to 8 kB.",
         Hints::READ, schema_of::<tools::JobArgument>,
         "id:string state:string summary:string|null lastUpdate:integer attempt:integer pr?:object reasonCode?:string \
             artifacts:object queuePosition?:integer taskId:string|null stateVersion:integer patch?:string patchNote?:string",
@@ -83,7 +83,7 @@ static TOOLS: &[Tool] = &[
         Hints::READ, schema_of::<tools::List>, "items:[object] total:integer hasMore:boolean",
         handler!(tools::jobs_list)),
     Tool::new(CANCEL, "Cancel job",
-        "Ends a job that is not over; its agent is stopped and its work dropped.",
+        "Ends an open job: stops its agent and drops its work.",
         CANCELS, schema_of::<tools::JobArgument>, "ok:boolean state:string code?:string",
         handler!(tools::jobs_cancel)).for_profile(Profile::PairWorker),
 ];

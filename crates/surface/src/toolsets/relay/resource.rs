@@ -30,7 +30,7 @@ const TEMPLATES: &[ResourceTemplate] = &[
         uri_template: "mcp://jobs/{jobId}/status",
         name: "job_status",
         title: "Job status",
-        description: "How far a job is, with the version of what can be read.",
+        description: "The state of a job and the version of its resources.",
         media_type: JSON,
     },
     ResourceTemplate {
@@ -201,12 +201,12 @@ async fn artifact(
             let hint = match job.is_over() {
                 false => format!(
                     "The job is {state} and has no {} yet: read it again when jobs_get says that the job \
-                     is over",
+                     has ended",
                     name.as_str()
                 ),
                 true => format!(
-                    "The job ended as {state} without {}: artifacts in the answer of jobs_get names what \
-                     there is",
+                    "The job ended as {state} without {}: artifacts in the answer of jobs_get \
+                     lists the artifacts of the job",
                     name.as_str()
                 ),
             };

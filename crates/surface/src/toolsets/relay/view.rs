@@ -35,7 +35,7 @@ pub(super) fn submitted(submitted: &Submitted) -> Value {
     if !submitted.differs_in.is_empty() {
         answer["specMatches"] = false.into();
         answer["note"] = format!(
-            "This key belongs to a job whose spec differs in {}; that job is answered, nothing was \
+            "This key belongs to a job whose spec differs in {}; this answer is about that job, nothing was \
              queued. Use another idempotencyKey for another job.",
             submitted.differs_in.join(", ")
         )
