@@ -393,7 +393,7 @@ fn documents_name_files_that_exist() {
 #[test]
 fn every_threat_names_a_test_that_exists() {
     let code: String = sources().iter().map(|file| read(file)).collect();
-    let text = read(&root().join("docs/threat-model.md"));
+    let text = read(&root().join("docs/operate/threat-model.md"));
     let rows = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| asset"));
     let mut count = 0;
     for row in rows {

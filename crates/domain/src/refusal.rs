@@ -1,7 +1,7 @@
 //! Every expected "no", as data: a code, a message, a way out.
 //!
 //! The codes are the graph toolset's, which the CLI and the web board speak too; other toolsets translate the
-//! variant. `tests/refusals.rs` prints `docs/refusals.md`.
+//! variant. `tests/refusals.rs` prints `docs/reference/refusals.md`.
 
 mod words;
 

@@ -13,7 +13,7 @@ pub fn schema() -> Value {
     let executors = json!({
         "type": "object",
         "additionalProperties": {"type": "object"},
-        "description": "Programs that play an agent, each under its name; docs/executors.md.",
+        "description": "Programs that play an agent, each under its name; docs/guide/agents.md.",
     });
     sections.insert("executors".into(), executors);
     json!({

@@ -25,7 +25,7 @@ impl Out {
         more: Value,
     ) -> Result<(), Failure> {
         let items: Vec<Value> = items.into_iter().map(camel).collect();
-        debug_assert_eq!(list.missing(&items), None, "docs/cli.schema.json promises it");
+        debug_assert_eq!(list.missing(&items), None, "docs/reference/cli.schema.json promises it");
         let mut document = Map::new();
         document.insert("schema".into(), list.schema().into());
         document.insert("items".into(), items.into());

@@ -1,5 +1,5 @@
 //! The promises of the CLI's JSON: its lists with the keys that every item has, and the names of its objects.
-//! `docs/cli.schema.json` is printed from here.
+//! `docs/reference/cli.schema.json` is printed from here.
 
 use serde_json::Value;
 
@@ -187,7 +187,8 @@ mod tests {
     /// `CALLBOARD_BLESS=1 cargo test -p callboard --bin callboard schema` rewrites the document.
     #[test]
     fn the_schema_is_documented() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.schema.json");
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.schema.json");
         let found = format!("{:#}\n", document());
         if std::env::var_os("CALLBOARD_BLESS").is_some() {
             return std::fs::write(&path, found).expect("the golden is written");

@@ -1,4 +1,4 @@
-//! One envelope for every list of `--json`: the output fits `docs/cli.schema.json`.
+//! One envelope for every list of `--json`: the output fits `docs/reference/cli.schema.json`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::fixture::World;
 
 /// The schema of each form, by its name.
 fn forms() -> HashMap<String, Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.schema.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.schema.json");
     let text = std::fs::read_to_string(path).expect("the schema");
     let schema: Value = serde_json::from_str(&text).expect("JSON");
     let name = |form: &Value| form["properties"]["schema"]["const"].as_str().map(str::to_owned);

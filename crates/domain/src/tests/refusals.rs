@@ -1,4 +1,4 @@
-//! Prints docs/refusals.md: every "no" with an example, so that agents and people can look it up.
+//! Prints docs/reference/refusals.md: every "no" with an example, so that agents and people can look it up.
 
 use std::collections::HashSet;
 
@@ -194,5 +194,5 @@ fn every_refusal_is_documented() {
             if refusal.retryable() { "yes" } else { "no" },
         );
     }
-    check_document("refusals.md", &text);
+    check_document("reference/refusals.md", &text);
 }

@@ -1,4 +1,4 @@
-//! Prints docs/states.md: what every command does to a task in every situation.
+//! Prints docs/reference/states.md: what every command does to a task in every situation.
 
 use super::check_document;
 use super::model::Model;
@@ -57,7 +57,7 @@ fn the_state_table_is_documented() {
     let mut text = String::from(
         "# States\n\nPrinted by a test from the rules in `domain/src/decide/`. A cell is the task's status and \
          holder after\n`me` gave the command, `=` when nothing changes, or the refusal's code. The task has no \
-         checks; a\nclosed(done) label is further gated by them (docs/refusals.md, `CHECKS_NOT_PASSED`).\n\n\
+         checks; a\nclosed(done) label is further gated by them (docs/reference/refusals.md, `CHECKS_NOT_PASSED`).\n\n\
          | phase | graph's default word | who moves a task out of it |\n|---|---|---|\n\
          | initial | `backlog` | `begin` or a transition, once every dep is closed |\n\
          | working | `in_progress` | `finish` or a transition |\n\
@@ -77,7 +77,7 @@ fn the_state_table_is_documented() {
         }
     }
     text.push('\n');
-    check_document("states.md", &text);
+    check_document("reference/states.md", &text);
 }
 
 fn outcome(steps: &[&str], command: &str) -> String {
