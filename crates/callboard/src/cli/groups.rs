@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 
 /// A command without a group is shown last; a test fails before that happens.
-const GROUPS: &[(&str, &[&str])] = &[
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Start",
         &["up", "open", "init", "trust", "serve", "mcp", "worker", "demo", "doctor", "status"],

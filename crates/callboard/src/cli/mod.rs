@@ -40,6 +40,8 @@ mod patch;
 mod plan;
 mod pull;
 mod rebase;
+#[cfg(test)]
+mod reference;
 mod reject;
 mod release;
 mod remote;

@@ -4,6 +4,8 @@
 
 mod key;
 mod layer;
+#[cfg(test)]
+mod reference;
 mod schema;
 mod settings;
 mod value;

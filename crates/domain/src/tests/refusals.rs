@@ -179,11 +179,13 @@ fn every_refusal_is_documented() {
     let shown: HashSet<_> = examples().iter().map(std::mem::discriminant).collect();
     assert_eq!(shown.len(), variants, "a refusal has no example in {}", file!());
     let mut text = String::from(
-        "# Refusals\n\nEvery expected \"no\", printed by a test from `domain/src/refusal.rs`. The codes are those of \
-         the graph toolset,\nthe CLI and the web board; other toolsets translate them. Beside these a caller can \
-         see `UNAVAILABLE` (the\nstore cannot be reached or written), `STORE_DAMAGED` (the database is damaged; \
-         asking again is of no use),\n`CANCELED` and `INTERNAL_ERROR` (with a \
-         trace id that is in the log).\n\n| code | message, for example | way out | retry as it is |\n|---|---|---|---|\n",
+        "# Refusals\n\nThis page is generated from `domain/src/refusal.rs`. `CALLBOARD_BLESS=1 cargo test --lib` rewrites \
+         it.\n\nA refusal is an expected \"no\": a code, a message and a way out. The codes below are those of the core, \
+         which the toolset graph, the CLI and the web board use. The other toolsets have words of their own; the page of \
+         each toolset lists its codes. A caller can also see `UNAVAILABLE` (the store cannot be reached or written), \
+         `STORE_DAMAGED` (the database is damaged; repeating the call does not help), `CANCELED`, and `INTERNAL_ERROR` \
+         (the answer has the trace id of the log).\n\nThe last column says whether the same call may succeed later \
+         without a change.\n\n| code | message, for example | way out | retry as it is |\n|---|---|---|---|\n",
     );
     for refusal in examples() {
         text += &format!(

@@ -1,5 +1,8 @@
 //! The tool list: what clients see, how small it is, and how toolsets merge.
 
+mod reference;
+mod words;
+
 use std::path::PathBuf;
 
 use callboard_domain::refusal::Refusal;
