@@ -352,7 +352,7 @@ fn nothing_is_left_unfinished() {
     }
 }
 
-/// Every document names files that exist: by a path from the root, by the end of a path (`sqlite/load.rs`), or in a
+/// Every document names files and headings that exist: by a path from the root, by the end of a path (`sqlite/load.rs`), or in a
 /// link. Paths of a user's project are not checked.
 #[test]
 fn documents_name_files_that_exist() {
@@ -381,13 +381,30 @@ fn documents_name_files_that_exist() {
         let folder = Path::new(document).parent().unwrap_or(Path::new(""));
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://") && !link.contains([' ', '\n'])) {
-            let file = link.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !root().join(folder).join(file).exists() {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => root().join(document),
+                file => root().join(folder).join(file),
+            };
+            if !target.exists() {
                 missing.push(format!("{document} links to {file}"));
+            } else if !heading.is_empty() && !anchors(&read(&target)).contains(heading) {
+                missing.push(format!("{document} links to the heading {link}"));
             }
         }
     }
     assert!(missing.is_empty(), "files that do not exist: {missing:#?}");
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(text: &str) -> std::collections::HashSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
 }
 
 #[test]
