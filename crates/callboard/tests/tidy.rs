@@ -158,7 +158,7 @@ const RESERVED: &[Reserved] = &[
             "crates/domain/src/crew/decision.rs",
             "crates/domain/src/crew/letters.rs",
             "crates/domain/src/decide/",
-            "crates/domain/src/work/prompt.rs",
+            "crates/domain/src/runs/work/prompt.rs",
         ],
         fix: "name a crew's tools in its toolset's folder, and pass on what they mean as data",
     },

@@ -127,7 +127,7 @@ mod tests {
         let (none, two) = ("", "/srv/git /home/ana/code");
         for (roots, has_tokens, found, expected) in [
             (none, false, "/anywhere", "ok"),
-            (none, true, "/anywhere", "must name one where tokens are used"),
+            (none, true, "/anywhere", "a server with tokens needs a folder there"),
             (two, false, "/srv/git/shop", "ok"),
             (two, true, "/srv/git/shop", "ok"),
             (two, true, "/srv/git", "ok"),

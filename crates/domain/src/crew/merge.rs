@@ -2,13 +2,11 @@
 //! only git or a forge knows come as arguments.
 
 use super::state::{EpicState, TaskState};
+use crate::decide::AGENT_LINGERS;
 use crate::forge::{ForgeKind, PullRef};
 use crate::pull::{MERGED, Pull};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-
-/// The words about an agent that still runs on a task whose work is to be merged.
-pub const AGENT_LINGERS: &str = "the agent on the task has not stopped yet; try again";
 
 fn state(message: impl Into<String>) -> Refusal {
     Refusal::AgentState { message: message.into() }

@@ -120,7 +120,7 @@ fn only_a_task_in_review_is_merged() {
         };
         assert_eq!(said(judge_review(*state)), words);
     }
-    assert_eq!(agent_lingers().message(), "the agent on the task does not end; try again");
+    assert_eq!(agent_lingers().message(), "the agent on the task has not stopped yet; try again");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use callboard_domain::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
-use callboard_domain::crew::merge::AGENT_LINGERS;
 use callboard_domain::decide::{
-    MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate, transition_gate,
+    AGENT_LINGERS, MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate,
+    transition_gate,
 };
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;

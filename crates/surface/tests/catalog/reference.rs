@@ -76,7 +76,7 @@ fn page(toolset: &Toolset, refused: &Refused) -> String {
             "| [`{}`](#{link}) | {} | {} |\n",
             tool.name,
             cell(first.trim_end_matches('.')),
-            needs(tool)
+            needs(toolset, tool)
         );
     }
     if toolset.name == "graph" {
@@ -91,7 +91,7 @@ fn page(toolset: &Toolset, refused: &Refused) -> String {
 
 fn section(toolset: &Toolset, tool: &Tool, refused: &Refused) -> String {
     let mut text = format!("\n## `{}`\n\n{}\n\n", tool.name, described(tool));
-    text += &format!("Needs {}.{}\n", needs(tool), nature(tool));
+    text += &format!("Needs {}.{}\n", needs(toolset, tool), nature(tool));
     let arguments = arguments(&(tool.input)(), "");
     if arguments.is_empty() {
         text += "\nThe tool takes no arguments.\n";
@@ -144,11 +144,11 @@ fn described(tool: &Tool) -> String {
 }
 
 /// The rights that a call needs.
-fn needs(tool: &Tool) -> String {
+fn needs(toolset: &Toolset, tool: &Tool) -> String {
     let profile = tool.profile.map(|profile| format!(", profile `{}`", profile.as_str()));
     let types: Vec<&str> = AgentType::ALL
         .iter()
-        .filter(|kind| tool.for_crew && is_shown(tool, **kind))
+        .filter(|kind| toolset.hooks.callers.is_some() && is_shown(toolset, tool, **kind))
         .map(|kind| kind.as_str())
         .collect();
     let types = match types.as_slice() {
@@ -158,14 +158,14 @@ fn needs(tool: &Tool) -> String {
     format!("scope `{}`{}{types}", tool.scope.as_str(), profile.unwrap_or_default())
 }
 
-fn is_shown(tool: &Tool, kind: AgentType) -> bool {
+fn is_shown(toolset: &Toolset, tool: &Tool, kind: AgentType) -> bool {
     let principal = Principal::local("agent:test".parse().expect("an actor"));
     let rights = Rights {
         agent_type: Some(kind),
         profile_wanted: Some(Profile::Maintainer),
         ..principal.rights
     };
-    tool.is_shown(&Principal { rights, ..principal })
+    toolset.shows(tool, &Principal { rights, ..principal })
 }
 
 fn nature(tool: &Tool) -> String {

@@ -118,6 +118,9 @@ fn approve(
     Ok(draft.done())
 }
 
+/// The words about an agent that still runs on a task whose work is to be merged or rebased.
+pub const AGENT_LINGERS: &str = "the agent on the task has not stopped yet; try again";
+
 /// How far a task is on the way into its target, before any check has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeGate {

@@ -120,8 +120,8 @@ pub(crate) fn queue(
     up_at: Option<Timestamp>,
 ) {
     let (now, role) = (draft.now, new.order.role);
-    // First come, first served, whatever the priority of the tasks.
     let key = work_key(role, new.task);
+    // The default priority, whatever that of the tasks: first come, first served.
     let job = Job { state, ..Job::queued(new.job, role.job_kind(), key, Some(new.task), now) };
     let order = Order::Work(new.order.clone());
     let run = Run {
