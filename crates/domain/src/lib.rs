@@ -1,28 +1,35 @@
 //! The rules of Callboard, without a clock, a file, a process or a database.
 //!
-//! Glossary, used in every layer:
-//! - **task**: what is wanted; title, body, status, priority, deps, checks.
-//! - **attempt**: one actor's try at one task, with a fencing token and perhaps a lease.
-//! - **card**: what the board knows of a task besides: its mode, acceptance criteria, its review.
-//! - **check**: a command or an attestation that gates closing.
-//! - **agent**: a member of a **crew**; its type says what it may call. It writes **mail** and a log of
-//!   **decisions**. An **epic** is a plan that a crew works on.
-//! - **contract**: what must be shown before a completed task is done; its **verification**.
-//! - **job**: one piece of outside work, durable, leased, retried; a **run** lets an agent do it.
-//! - **handle**: what the caller of a long call holds until the answer is there.
-//! - **comment**: a remark about a task; a **blocker** keeps the task from being taken.
-//! - **label**: a configured status word; its **phase** is what rules look at.
-//! - **entry**: one line of a task's visible history; **event**: one row of the log.
-//! - **actor**: the one who acts, `human:ana` or `agent:claude-1`.
-//! - **knowledge**: what was learned, as entries that a search finds.
-//! - **project**: where tasks belong; an actor may have one **open**. A **plan** proposes tasks.
-//! - **rights**: what a caller may do; a **token** grants them over HTTP.
-//! - **forge**: GitHub or GitLab; a **pull** is a pull request or a merge request there.
-//! - **retry key**: a caller's name for one call; a repeat under that key gets the first result.
+//! Glossary. Each word has one meaning in every layer; toolsets translate at their own edge.
+//! - **task**: a piece of work with title, body, status, priority, deps and checks. A **plan** or an **epic** is a task
+//!   that other tasks belong to.
+//! - **attempt**: one actor's try at one task, with a fencing token and perhaps a lease. ("Session" is the word of the
+//!   graph toolset, and of a person who works with an agent in one terminal.)
+//! - **label**: a configured status word. Its **phase** is the part that rules look at.
+//! - **dep**: a task that must be closed first. **open deps** counts those that are not.
+//! - **check**: a command or an attestation that gates closing. **contract**: what must be shown before a completed task
+//!   is done. Its **verification** is the state of that proof.
+//! - **comment**: a remark about a task. A **blocker** is a comment that keeps the task from being taken.
+//! - **entry**: one line of a task's visible history. **event**: one row of the log.
+//! - **card**: the board's part of a task: its mode, acceptance criteria, review and messages.
+//! - **project**: the repositories that tasks belong to. An actor may have one project **open**.
+//! - **job**: one piece of durable outside work, leased by a runner and retried. **run**: an agent process that does a
+//!   job; its kinds are `patch` (a job that returns a patch), `work` and `review` (on a task's workspace) and `crew`.
+//! - **handle**: the id that the caller of a long call holds until the answer is there.
+//! - **agent**: a member of a **crew**. Its type decides which tools it may call. Agents write **mail** and a log of
+//!   **decisions**.
+//! - **forge**: GitHub or GitLab. **pull**: a pull request or merge request there, or a local one.
+//! - **knowledge**: entries that agents learned, found again by search.
+//! - **actor**: who acts, `human:ana` or `agent:claude-1`. **rights**: what an actor may do. A **token** grants rights
+//!   over HTTP.
+//! - **retry key**: a caller's name for one call. A repeat under the key gets the first result (idempotency).
 //! - **refusal**: an expected "no" with a code and a way out.
+//! - **desk**: rows in memory on which a store decides a command. **needs**: the rows that a command needs.
+//! - **request**: what was read at an edge. **response**: what came back over a wire. **outcome**: the subject of a change
+//!   after the commit.
 //!
-//! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a `Refusal`. The other
-//! crates load the world and carry out the change.
+//! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a `Refusal`. The
+//! desk builds the world from rows and carries the change out on them; stores fetch and keep the rows.
 
 pub mod actor;
 pub mod board;
