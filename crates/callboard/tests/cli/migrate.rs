@@ -120,7 +120,7 @@ fn a_board_goes_to_postgres_and_comes_back_as_a_file() {
     let there = world.ok(&["migrate", DATABASE, &url, "--json"]);
     world.ok(&["note", &first, "in PostgreSQL", "--store", &url]);
     let backup = world.ok(&["backup", text(&moved), "--store", &url]);
-    assert!(backup.stdout.contains("moved.db holds everything"), "{}", backup.stdout);
+    assert!(backup.stdout.contains("moved.db holds the whole board"), "{}", backup.stdout);
     let shown = world.ok(&["task", "show", &first, "--store", text(&moved), "--json"]).json();
     assert_eq!(shown["provenance"].as_array().map(Vec::len), Some(2));
     let back = world.home().join("back.db");
