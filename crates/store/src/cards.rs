@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use callboard_domain::attempt::Attempt;
-use callboard_domain::card::{Card, Review};
+use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::standing::{settle, settle_deps};
@@ -88,26 +88,6 @@ impl CardPage {
     }
 }
 
-/// The columns of a card `c`, in the order that both databases read them.
-pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_branch, \
-     c.created_by, c.review, c.workspace, c.branch, c.failed_reason, c.failed_at, c.told";
-pub(crate) const CARD_COLUMNS: usize = 12;
-
 /// The order of the board's columns.
 pub(crate) const COLUMN: &str = "CASE t.phase WHEN 'initial' THEN 0 WHEN 'working' THEN 1 \
      WHEN 'review' THEN 2 ELSE 3 END";
-
-pub(crate) fn criteria_json(card: &Card) -> String {
-    serde_json::to_string(&card.criteria).expect("texts are plain data")
-}
-
-/// The messages as JSON; `None` without any.
-pub(crate) fn told_json(card: &Card) -> Option<String> {
-    let told = Some(&card.told).filter(|told| !told.is_empty());
-    told.map(|told| serde_json::to_string(told).expect("messages are plain data"))
-}
-
-pub(crate) fn review_json(card: &Card) -> Option<String> {
-    let json = |review: &Review| serde_json::to_string(review).expect("reviews are plain data");
-    card.review.as_ref().map(json)
-}

@@ -8,6 +8,8 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
 
 use crate::StoreError;
+use crate::table::decision::DECISION;
+use crate::table::mail::{self, MAIL_FROM};
 
 /// How much of a mail's body a list shows.
 pub const MAIL_SHOWN_CHARS: usize = 4000;
@@ -65,15 +67,6 @@ pub struct DecisionQuery {
     pub limit: usize,
 }
 
-pub(crate) const AGENT: &str = "a.id, a.type, a.epic, e.prefix, a.task, t.prefix, a.idle_since, \
-     a.last_active_at, a.created_at, a.updated_at, a.failed_at FROM crew_agents a \
-     LEFT JOIN tasks e ON e.id = a.epic LEFT JOIN tasks t ON t.id = a.task";
-/// The columns in the order of `AgentRow::values`, the key first.
-pub(crate) const AGENT_ALL: &str = "org, id, type, epic, task, idle_since, last_active_at, \
-     created_at, updated_at, failed_at";
-pub(crate) const DECISION: &str =
-    "d.id, d.agent, d.decision, d.reasoning, d.context, d.at FROM decisions d";
-
 /// Values: the org and the limit.
 pub(crate) fn epics_sql(sign: char) -> String {
     format!(
@@ -82,21 +75,12 @@ pub(crate) fn epics_sql(sign: char) -> String {
     )
 }
 
-/// `body` is the column, or an expression that cuts it.
-pub(crate) fn mail_columns(body: &str) -> String {
-    format!(
-        "m.id, m.from_agent, m.to_agent, m.subject, {body}, m.in_reply_to, m.created_at, \
-         m.read_at, s.type, length(m.body) FROM mails m \
-         LEFT JOIN crew_agents s ON s.org = m.org AND s.id = m.from_agent"
-    )
-}
-
 impl MailQuery {
     /// Values: the org, the id to stay below, the limit and the recipient, if there is one.
     pub(crate) fn sql(&self, sign: char) -> String {
-        let columns = mail_columns(&format!("substr(m.body, 1, {MAIL_SHOWN_CHARS})"));
+        let columns = mail::columns(&format!("substr(m.body, 1, {MAIL_SHOWN_CHARS})"));
         format!(
-            "SELECT {columns} WHERE m.org = {sign}1 AND {} AND m.id < {sign}2 {} \
+            "SELECT {columns} FROM {MAIL_FROM} WHERE m.org = {sign}1 AND {} AND m.id < {sign}2 {} \
              ORDER BY m.id DESC LIMIT {sign}3",
             recipient(self.to.as_ref(), &format!("{sign}4")),
             if self.unread_only { "AND m.read_at IS NULL" } else { "" },
@@ -126,7 +110,7 @@ impl DecisionQuery {
     pub(crate) fn sql(&self, sign: char) -> String {
         let of_agent = self.agent.as_ref().map(|_| format!("AND d.agent = {sign}4"));
         format!(
-            "SELECT {DECISION} WHERE d.org = {sign}1 AND d.id < {sign}2 {} \
+            "SELECT {DECISION} FROM decisions d WHERE d.org = {sign}1 AND d.id < {sign}2 {} \
              ORDER BY d.id DESC LIMIT {sign}3",
             of_agent.unwrap_or_default(),
         )

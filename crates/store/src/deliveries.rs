@@ -1,4 +1,4 @@
-//! Messages about ended jobs and about events: the queries of a store, and the SQL both databases share.
+//! Messages about ended jobs and about events: the queries of a store.
 
 use async_trait::async_trait;
 use callboard_domain::delivery::Delivery;
@@ -17,11 +17,3 @@ pub trait DeliveryStore {
     /// The org's secret of that name. Stores `fresh` first when the org has none.
     async fn secret(&self, org: &str, name: &str, fresh: &str) -> Result<String, StoreError>;
 }
-
-/// The columns of a message; they follow those of its job.
-pub(crate) const DELIVERY: &str =
-    "d.about, d.url, d.kind, d.data, d.ended_at, d.tried_at, d.outcome";
-
-/// Every column, in the order of an INSERT.
-pub(crate) const DELIVERY_ALL: &str =
-    "job, org, about, url, kind, data, ended_at, tried_at, outcome";

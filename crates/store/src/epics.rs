@@ -12,6 +12,8 @@ use callboard_domain::job::JobId;
 use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
 
+use crate::table::agent::{AGENT, AGENT_FROM};
+use crate::table::{Cells, Reader};
 use crate::{CardRow, StoreError};
 
 #[async_trait]
@@ -137,12 +139,20 @@ pub(crate) fn merged(limit: usize) -> String {
     )
 }
 
+pub(crate) fn read_waiting<R: Cells>(row: &mut Reader<'_, R>) -> Result<Waiting, R::Error> {
+    Ok(Waiting { org: row.str()?.into(), task: row.task()? })
+}
+
 /// Values: the org and the epic. Of several pull requests of a task the newest comes last.
 pub(crate) fn pulls(sign: char) -> String {
     format!(
         "SELECT t.id, p.url FROM tasks t JOIN pulls p ON p.task = t.id AND p.job IS NULL \
          WHERE t.org = {sign}1 AND t.parent = {sign}2 ORDER BY p.created_at, p.number"
     )
+}
+
+pub(crate) fn read_pull<R: Cells>(row: &mut Reader<'_, R>) -> Result<(Id, String), R::Error> {
+    Ok((row.id()?, row.text()?))
 }
 
 pub(crate) fn adrift(limit: usize) -> String {
@@ -153,6 +163,11 @@ pub(crate) fn adrift(limit: usize) -> String {
              OR t.assignee <> {ACTOR} \
          ORDER BY g.org, g.id LIMIT {limit}"
     )
+}
+
+pub(crate) fn read_adrift<R: Cells>(row: &mut Reader<'_, R>) -> Result<Adrift, R::Error> {
+    let Waiting { org, task } = read_waiting(row)?;
+    Ok(Adrift { org, agent: row.word("agent", AgentId::parse)?, task })
 }
 
 /// The actor of the agent `g`.
@@ -174,6 +189,19 @@ pub(crate) fn posts(limit: usize) -> String {
     )
 }
 
+pub(crate) fn read_post<R: Cells>(row: &mut Reader<'_, R>) -> Result<Post, R::Error> {
+    let Adrift { org, agent, task } = read_adrift(row)?;
+    Ok(Post {
+        org,
+        agent,
+        task,
+        phase: row.word("phase", Phase::parse)?,
+        heard_at: row.time()?.max(row.time()?),
+        is_run: row.flag()?,
+        mail_at: row.time_if()?,
+    })
+}
+
 pub(crate) fn strays(limit: usize) -> String {
     format!(
         "SELECT o.name, j.id FROM jobs j JOIN orgs o ON o.id = j.org JOIN tasks t ON t.id = j.task \
@@ -185,10 +213,14 @@ pub(crate) fn strays(limit: usize) -> String {
     )
 }
 
+pub(crate) fn read_stray<R: Cells>(row: &mut Reader<'_, R>) -> Result<Stray, R::Error> {
+    Ok(Stray { org: row.str()?.into(), job: JobId(row.id()?) })
+}
+
 /// Values: the org and the task.
-pub(crate) fn workers_for(columns: &str, sign: char) -> String {
+pub(crate) fn workers_for(sign: char) -> String {
     format!(
-        "SELECT {columns} WHERE a.org = {sign}1 AND a.type = 'WORKER' \
+        "SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = {sign}1 AND a.type = 'WORKER' \
          AND (a.task = {sign}2 OR a.task IS NULL AND a.failed_at IS NULL) \
          ORDER BY a.task IS NULL, a.idle_since, a.id LIMIT {WORKERS_MAX}"
     )

@@ -14,6 +14,19 @@ pub(crate) struct Columns {
     pub outcome: Option<String>,
 }
 
+/// The columns that change.
+pub(crate) const STEPS: [&str; 9] = [
+    "state",
+    "alive_until",
+    "cancel_asked",
+    "questions",
+    "answers",
+    "outcome",
+    "message",
+    "updated_at",
+    "expires_at",
+];
+
 impl Columns {
     pub fn of(state: &HandleState) -> Self {
         let ended = |word: &str, outcome: Option<&Value>| Self {

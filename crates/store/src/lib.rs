@@ -27,6 +27,7 @@ mod queue;
 mod retries;
 mod runs;
 pub mod sqlite;
+mod table;
 pub mod tally;
 pub mod transfer;
 mod watch;

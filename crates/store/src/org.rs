@@ -5,12 +5,13 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::{Id, IdKind};
-use callboard_domain::plan::{Plan, PlanId, PlanState};
+use callboard_domain::plan::{Plan, PlanId};
 use callboard_domain::project::{Project, ProjectRepo};
 use callboard_domain::settings::SettingsKept;
 use std::sync::Arc;
 
 use crate::StoreError;
+use crate::table::event::EVENT;
 
 #[async_trait]
 pub trait OrgStore: Send + Sync {
@@ -54,7 +55,7 @@ pub struct BackQuery {
 
 impl BackQuery {
     /// Values: the org's name and the number, as the first two.
-    pub(crate) fn sql(&self, sign: char, columns: &str) -> String {
+    pub(crate) fn sql(&self, sign: char) -> String {
         let names = match &self.names {
             None => String::new(),
             Some(names) => {
@@ -67,7 +68,7 @@ impl BackQuery {
             }
         };
         format!(
-            "SELECT {columns} FROM events e LEFT JOIN tasks t ON t.id = e.task \
+            "SELECT {EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task \
              WHERE e.org = (SELECT id FROM orgs WHERE name = {sign}1) AND e.seq < {sign}2 {names} \
              ORDER BY e.seq DESC LIMIT {}",
             self.limit
@@ -76,29 +77,5 @@ impl BackQuery {
 
     pub(crate) fn below(&self) -> i64 {
         self.before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX)
-    }
-}
-
-pub(crate) const PROJECT: &str =
-    "p.id, p.name, p.description, p.prefix, p.created_at, p.opened_at FROM projects p";
-pub(crate) const PROJECT_ORDER: &str =
-    "ORDER BY p.opened_at IS NULL, p.opened_at DESC, p.created_at DESC, p.id DESC";
-pub(crate) const REPO: &str =
-    "r.id, r.project, r.machine, r.path, r.default_branch, r.position FROM repos r";
-/// The order in which a project's repositories stand for it.
-pub(crate) const REPO_ORDER: &str = "ORDER BY r.position, r.id DESC";
-pub(crate) const PLAN: &str = "l.id, l.actor, l.at, l.tasks, l.todos, l.state, l.decided_at, \
-     l.decided_by, l.made FROM plans l";
-
-pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("plans are plain data")
-}
-
-/// `decided_at`, `decided_by` and `made` of a plan.
-pub(crate) fn decided(state: &PlanState) -> (Option<i64>, Option<&str>, Option<String>) {
-    match state {
-        PlanState::Draft => (None, None, None),
-        PlanState::Approved { at, by, tasks } => (Some(at.0), Some(by.as_str()), Some(json(tasks))),
-        PlanState::Rejected { at, by } => (Some(at.0), Some(by.as_str()), None),
     }
 }

@@ -8,6 +8,7 @@ use callboard_domain::pull::Pull;
 use callboard_domain::time::Timestamp;
 
 use crate::StoreError;
+use crate::table::pull::{PULL, PULL_FROM};
 
 /// The part of a store that keeps pull requests.
 #[async_trait]
@@ -111,21 +112,3 @@ const ELSEWHERE: &str = "p.forge <> 'local' AND (p.task IS NULL OR t.removed_at 
 const UNWANTED: &str = "(p.is_revoked OR p.is_awaited AND p.job IS NULL \
      AND t.phase NOT IN ('review', 'closed_done') \
      AND EXISTS (SELECT 1 FROM cards c WHERE c.task = p.task AND c.workspace IS NOT NULL))";
-
-pub(crate) const PULL: &str = "o.name, p.forge, p.repo, p.number, p.url, p.status, p.branch, p.base, \
-     p.head, p.title, p.task, t.prefix, p.job, p.machine, p.created_at, p.changed_at, \
-     p.is_awaited, p.merge_commit, p.is_revoked";
-pub(crate) const PULL_FROM: &str =
-    "pulls p JOIN orgs o ON o.id = p.org LEFT JOIN tasks t ON t.id = p.task";
-
-/// Every column, in the order of an INSERT.
-pub(crate) const PULL_ALL: &str = "org, forge, repo, number, url, status, branch, base, head, \
-     title, task, job, machine, created_at, changed_at, is_awaited, merge_commit, is_revoked";
-
-/// Updates the state of a known pull request, which keeps its number.
-pub(crate) const PULL_AGAIN: &str = "ON CONFLICT (org, forge, repo, number) DO UPDATE SET \
-     url = excluded.url, status = excluded.status, branch = excluded.branch, base = excluded.base, \
-     head = excluded.head, title = excluded.title, task = excluded.task, job = excluded.job, \
-     machine = excluded.machine, changed_at = excluded.changed_at, \
-     is_awaited = excluded.is_awaited, merge_commit = excluded.merge_commit, \
-     is_revoked = excluded.is_revoked";

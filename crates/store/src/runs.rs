@@ -129,36 +129,6 @@ pub struct RunPage {
 /// How many jobs one `runs_forget` deletes, so that writers get their turn in between.
 pub(crate) const FORGOTTEN_MAX: usize = 100;
 
-/// The columns of a run; they follow those of its job.
-pub(crate) const RUN: &str = "r.spec, r.content_hash, r.changed_at, r.summary, \
-     r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
-     r.question, r.pr, r.up_at, r.gone_at, r.webhook, r.terminal";
-
-/// The version of a new row until its event is numbered, in the same transaction.
-pub(crate) const UNNUMBERED: i64 = 1;
-
-/// Every column, in the order of an INSERT.
-pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, version, changed_at, \
-     summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, \
-     gone_at, webhook, terminal";
-
-/// The columns that change.
-pub(crate) const RUN_STEPS: [&str; 13] = [
-    "changed_at",
-    "summary",
-    "attempt",
-    "fence",
-    "started_at",
-    "runs_on",
-    "artifacts",
-    "question",
-    "pr",
-    "expires_at",
-    "up_at",
-    "gone_at",
-    "terminal",
-];
-
 /// A queued job's place among those of its org. The `+` keeps SQLite from the index of an org's jobs, which also
 /// has the ended ones.
 pub(crate) const POSITION: &str = "CASE WHEN j.state = 'queued' THEN (SELECT count(*) FROM jobs q \
@@ -242,8 +212,4 @@ pub(crate) fn tail(job: &str, org: &str) -> String {
 
 pub(crate) fn tail_drop(job: &str, fence: &str) -> String {
     format!("DELETE FROM run_tails WHERE job = {job} AND fence <= {fence}")
-}
-
-pub(crate) fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("runs are plain data")
 }

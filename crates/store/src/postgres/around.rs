@@ -1,16 +1,17 @@
 //! The rows around tasks: bodies, history, edges, and the state of the store's clock. One statement reads all of it
 //! in rows of one shape, because a statement costs the server and the wire more than the few rows it brings.
 
-use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::desk::EntryRow;
+use callboard_domain::ids::Id;
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
-use callboard_domain::policy::Phase;
-use callboard_domain::task::{Dep, Entry};
-use callboard_domain::time::Timestamp;
+use callboard_domain::task::Dep;
 use tokio_postgres::Row;
 
 use super::clock::NOW;
 use super::errors::Trouble;
-use super::rows;
+use crate::table::Cells;
+use crate::table::entry::{self, ENTRY};
+use crate::table::task::{self, DEP};
 
 /// The state of the whole store.
 pub(super) struct State {
@@ -29,8 +30,8 @@ pub(super) enum Part {
     State(State),
     /// The body with its execution contract.
     Body(String, Option<String>),
-    /// A line of history with its number and attempt.
-    Line(u32, Entry, Option<AttemptId>),
+    /// A line of history.
+    Line(EntryRow),
     /// A dep with its position.
     Dep(i32, Dep),
     Dependent(Id),
@@ -40,63 +41,57 @@ pub(super) enum Part {
 /// planning costs several times as much as executing.
 pub(super) const IDS: &str = "SELECT unnest((SELECT $1::uuid[]))";
 
-/// The parts of the tasks `$1`, with dependents for those in `$2`, in no particular order.
+/// The parts of the tasks `$1`, with dependents for those in `$2`, in no particular order. Behind kind and task a row
+/// has the columns of a line of history and a time, into which the other parts are fitted.
 pub(super) fn sql() -> String {
     format!(
         "SELECT 0::smallint, NULL::uuid, (SELECT coalesce(max(version), 0) FROM migrations),
-             {NOW}, last_at, coalesce((SELECT at FROM ticks WHERE one), 0)::text, NULL::text,
-             NULL::text, NULL::uuid
+             {NOW}, coalesce((SELECT at FROM ticks WHERE one), 0)::text, NULL::text, NULL::text,
+             NULL::uuid, last_at
          FROM log_position WHERE one
          UNION ALL
-         SELECT 1::smallint, task, NULL, NULL, NULL, body, execution_contract, NULL, NULL
+         SELECT 1::smallint, task, NULL, NULL, body, execution_contract, NULL, NULL, NULL
          FROM bodies WHERE task = ANY (ARRAY({IDS}))
          UNION ALL
-         SELECT 2::smallint, n.task, n.number, n.at, NULL, n.who, n.did, n.text, n.attempt
+         SELECT 2::smallint, n.task, {ENTRY}, NULL
          FROM ({IDS}) AS s (id) CROSS JOIN LATERAL (
              SELECT * FROM entries e WHERE e.task = s.id
              ORDER BY e.number DESC LIMIT {ENTRIES_SHOWN_MAX}) n
          UNION ALL
-         SELECT 3::smallint, e.task, e.position, d.removed_at, (SELECT l.lease_expires_at
-                 FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL),
-             d.prefix, d.label, d.phase, d.id
+         SELECT 3::smallint, e.task, e.position, {DEP}
          FROM deps e JOIN tasks d ON d.id = e.dep WHERE e.task = ANY (ARRAY({IDS}))
          UNION ALL
-         SELECT 4::smallint, dep, NULL, NULL, NULL, NULL, NULL, NULL, task
+         SELECT 4::smallint, dep, NULL, NULL, NULL, NULL, NULL, task, NULL
          FROM deps WHERE dep = ANY (ARRAY(SELECT unnest((SELECT $2::uuid[]))))"
     )
 }
 
 /// The task of a part; `None` for the state.
 pub(super) fn owner(row: &Row) -> Result<Option<Id>, Trouble> {
-    rows::optional_id(row, 1)
+    row.id_at(1)
 }
 
 pub(super) fn part(row: &Row) -> Result<Part, Trouble> {
-    Ok(match row.try_get::<_, i16>(0)? {
-        0 => Part::State(State {
-            now: row.try_get(3)?,
-            last_at: row.try_get(4)?,
+    let mut row = row.reader();
+    let kind = row.int()?;
+    row.skip(1);
+    Ok(match kind {
+        0 => {
+            let (version, now) = (row.count()?, row.int()?);
             // The row shape has no third number, so this one is text.
-            ticked_at: row.try_get::<_, &str>(5)?.parse().map_err(|_| rows::damaged("ticks"))?,
-            version: row.try_get(2)?,
-        }),
-        1 => Part::Body(row.try_get(5)?, row.try_get(6)?),
-        2 => {
-            let attempt = rows::optional_id(row, 8)?.map(AttemptId);
-            Part::Line(rows::count(row, 2)?, rows::entry(row, [5, 3, 6, 7])?, attempt)
+            let ticked_at = row.word("ticks", |text| text.parse().ok())?;
+            row.skip(3);
+            Part::State(State { now, last_at: row.int()?, ticked_at, version })
         }
-        3 => {
-            let prefix = Prefix::parse(row.try_get(5)?).ok_or_else(|| rows::damaged("prefix"))?;
-            let phase = Phase::parse(row.try_get(7)?).ok_or_else(|| rows::damaged("phase"))?;
-            let dep = Dep {
-                id: TaskId { id: rows::id(row, 8)?, prefix },
-                label: row.try_get(6)?,
-                phase,
-                removed: row.try_get::<_, Option<i64>>(3)?.is_some(),
-                lease_expires_at: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
-            };
-            Part::Dep(row.try_get(2)?, dep)
+        1 => {
+            row.skip(2);
+            Part::Body(row.text()?, row.text_if()?)
         }
-        _ => Part::Dependent(rows::id(row, 8)?),
+        2 => Part::Line(entry::read(&mut row)?),
+        3 => Part::Dep(row.count()?, task::read_dep(&mut row)?),
+        _ => {
+            row.skip(5);
+            Part::Dependent(row.id()?)
+        }
     })
 }

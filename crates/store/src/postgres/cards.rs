@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use callboard_domain::card::{Card, Failed, Mode, Terminal};
-use callboard_domain::ids::{Id, Prefix, TaskId};
-use callboard_domain::policy::Phase;
+use callboard_domain::card::Card;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::task::Dep;
 use callboard_domain::time::Timestamp;
-use serde_json::{Value, json};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -18,13 +16,14 @@ use super::clock;
 use super::db::Db;
 use super::errors::Trouble;
 use super::read::{self, Taken};
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::StoreError;
-use crate::cards::{
-    CARD, CARD_COLUMNS, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json,
-    review_json, told_json,
-};
+use crate::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 use crate::filter::Filter;
+use crate::table::Cells;
+use crate::table::attempt::ATTEMPT;
+use crate::table::card::{self, CARD};
+use crate::table::task::{self, DEP, TASK, TASK_FROM};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
@@ -47,60 +46,13 @@ pub(super) struct Beside {
 }
 
 pub(super) fn beside(row: &Row) -> Result<(Id, Beside)> {
-    let text = |column| Ok::<_, Trouble>(row.try_get::<_, Option<String>>(column)?);
+    let mut row = row.reader();
     let beside = Beside {
-        card: card(row)?,
-        body: text(CARD_COLUMNS)?.unwrap_or_default(),
-        scratchpad: text(CARD_COLUMNS + 1)?.unwrap_or_default(),
+        card: card::read(&mut row)?,
+        body: row.text_if()?.unwrap_or_default(),
+        scratchpad: row.text_if()?.unwrap_or_default(),
     };
-    Ok((rows::id(row, CARD_COLUMNS + 2)?, beside))
-}
-
-fn card(row: &Row) -> Result<Card> {
-    let Some(mode) = row.try_get::<_, Option<&str>>(0)? else { return Ok(Card::default()) };
-    let terminal = match row.try_get::<_, Option<&str>>(2)? {
-        None => None,
-        Some(word) => Some(Terminal::parse(word).ok_or_else(|| rows::damaged("terminal"))?),
-    };
-    Ok(Card {
-        mode: Mode::parse(mode).ok_or_else(|| rows::damaged("mode"))?,
-        criteria: rows::json(row, 1, "criteria")?.unwrap_or_default(),
-        terminal,
-        agent: row.try_get(3)?,
-        base_branch: row.try_get(4)?,
-        created_by: row.try_get(5)?,
-        review: rows::json(row, 6, "review")?,
-        workspace: row.try_get(7)?,
-        branch: row.try_get(8)?,
-        failed: match row.try_get::<_, Option<i64>>(10)? {
-            None => None,
-            Some(at) => Some(Failed { reason: row.try_get(9)?, at: Timestamp(at) }),
-        },
-        told: rows::json(row, 11, "told")?.unwrap_or_default(),
-    })
-}
-
-pub(super) fn card_row(task: Id, card: &Card) -> Value {
-    let failed = card.failed.as_ref();
-    json!({
-        "task": uuid(task).to_string(),
-        "mode": card.mode.as_str(),
-        "criteria": criteria_json(card),
-        "terminal": card.terminal.map(Terminal::as_str),
-        "agent": card.agent,
-        "base_branch": card.base_branch,
-        "created_by": card.created_by,
-        "review": review_json(card),
-        "workspace": card.workspace,
-        "branch": card.branch,
-        "failed_reason": failed.map(|failed| &failed.reason),
-        "failed_at": failed.map(|failed| failed.at),
-        "told": told_json(card),
-    })
-}
-
-pub(super) fn scratchpad_row(task: Id, text: &str) -> Value {
-    json!({"task": uuid(task).to_string(), "text": text})
+    Ok((row.id()?, beside))
 }
 
 /// Every task above the task `$1`.
@@ -148,9 +100,7 @@ pub(super) async fn page_of(
 ) -> Result<Vec<CardRow>> {
     let sql = format!(
         "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {page}",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM,
+        TASK, ATTEMPT, TASK_FROM,
     );
     let tasks = read::task_rows(db, &sql, values).await?;
     let ids: Vec<Uuid> = tasks.iter().map(|row| uuid(row.task.id.id)).collect();
@@ -173,22 +123,14 @@ pub(super) async fn page_of(
 }
 
 async fn deps_of(db: &Db, ids: &[Uuid]) -> Result<HashMap<Id, Vec<Dep>>> {
-    let sql = "SELECT deps.task, d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL, \
-             (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL) \
-         FROM deps JOIN tasks d ON d.id = deps.dep \
-         WHERE deps.task = ANY ($1) ORDER BY deps.task, deps.position";
+    let sql = format!(
+        "SELECT deps.task, {DEP} FROM deps JOIN tasks d ON d.id = deps.dep \
+         WHERE deps.task = ANY ($1) ORDER BY deps.task, deps.position"
+    );
     let mut deps: HashMap<Id, Vec<Dep>> = HashMap::new();
-    for row in &read::all(db, sql, &[&ids]).await? {
-        let prefix = Prefix::parse(row.try_get(2)?).ok_or_else(|| rows::damaged("prefix"))?;
-        let phase = Phase::parse(row.try_get(4)?).ok_or_else(|| rows::damaged("phase"))?;
-        let dep = Dep {
-            id: TaskId { id: rows::id(row, 1)?, prefix },
-            label: row.try_get(3)?,
-            phase,
-            removed: row.try_get(5)?,
-            lease_expires_at: row.try_get::<_, Option<i64>>(6)?.map(Timestamp),
-        };
-        deps.entry(rows::id(row, 0)?).or_default().push(dep);
+    for row in &read::all(db, &sql, &[&ids]).await? {
+        let mut row = row.reader();
+        deps.entry(row.id()?).or_default().push(task::read_dep(&mut row)?);
     }
     Ok(deps)
 }
@@ -197,8 +139,7 @@ pub(super) async fn removed(db: &Db, org: i64, task: TaskId) -> Result<Option<Re
     let sql = "SELECT removed_at, phase FROM tasks \
          WHERE id = $1 AND org = $2 AND removed_at IS NOT NULL";
     let Some(row) = read::one(db, sql, &[&uuid(task.id), &org]).await? else { return Ok(None) };
-    let phase = Phase::parse(row.try_get(1)?).ok_or_else(|| rows::damaged("phase"))?;
-    Ok(Some(Removed { at: rows::time(&row, 0)?, phase }))
+    card::read_removed(&mut row.reader()).map(Some)
 }
 
 #[async_trait]

@@ -1,23 +1,20 @@
 //! Comments: reads.
 
-use callboard_domain::comment::{Comment, CommentId, CommentKind, Resolved};
+use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
-use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::Shared;
 use super::db::Db;
 use super::errors::Trouble;
 use super::read;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::StoreError;
+use crate::table::Cells;
+use crate::table::comment::{self, COMMENT};
 
 type Result<T> = std::result::Result<T, Trouble>;
-
-pub(super) const COMMENT: &str = "c.id, c.task, t.prefix, c.kind, c.body, c.rationale, c.parent, \
-     c.author, c.created_at, c.resolved_at, c.resolved_by, c.resolution \
-     FROM comments c JOIN tasks t ON t.id = c.task";
 
 /// Comments of a task, the newest first.
 pub(super) async fn list(
@@ -53,24 +50,6 @@ async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Vec<Comment>> {
     found.iter().map(comment).collect()
 }
 
-pub(super) fn comment(row: &Row) -> Result<Comment> {
-    let resolved_at: Option<i64> = row.try_get(9)?;
-    Ok(Comment {
-        id: CommentId(rows::id(row, 0)?),
-        task: rows::task_id(row, 1, 2)?,
-        kind: CommentKind::parse(row.try_get(3)?).ok_or_else(|| rows::damaged("kind"))?,
-        body: row.try_get(4)?,
-        rationale: row.try_get(5)?,
-        parent: rows::optional_id(row, 6)?.map(CommentId),
-        author: rows::actor(row, 7)?,
-        created_at: rows::time(row, 8)?,
-        resolved: match resolved_at {
-            None => None,
-            Some(at) => Some(Resolved {
-                at: Timestamp(at),
-                by: rows::actor(row, 10)?,
-                words: row.try_get(11)?,
-            }),
-        },
-    })
+fn comment(row: &Row) -> Result<Comment> {
+    comment::read(&mut row.reader())
 }

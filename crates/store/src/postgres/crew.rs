@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
+use callboard_domain::crew::{Agent, AgentId, Decision, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
-use callboard_domain::time::Timestamp;
 use callboard_domain::world::CrewWrite;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -15,10 +14,13 @@ use tokio_postgres::types::ToSql;
 use super::batch::Batch;
 use super::db::Db;
 use super::errors::Trouble;
-use super::rows::{self, uuid};
-use super::{PostgresStore, read, schema};
-use crate::crew::{AGENT, AGENT_ALL, epics_sql, mail_columns, unread_sql};
+use super::rows::uuid;
+use super::{PostgresStore, json, read, schema};
+use crate::crew::{epics_sql, unread_sql};
 use crate::epics::workers_count;
+use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
+use crate::table::mail::{self, MAIL_FROM};
+use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
@@ -46,11 +48,12 @@ pub(super) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result
     if !wanted.mails.is_empty() {
         let ids: Vec<_> = wanted.mails.iter().map(|id| uuid(*id)).collect();
         let sql = format!(
-            "SELECT {} WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE OF m",
-            mail_columns("m.body").replacen(" FROM", ", m.org FROM", 1)
+            "SELECT {}, m.org FROM {MAIL_FROM} WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE OF m",
+            mail::columns("m.body")
         );
         for row in read::all(db, &sql, &[&ids]).await? {
-            let (org, MailSeen { mail, .. }) = (row.try_get(10)?, mail_row(&row)?);
+            let mut row = row.reader();
+            let (MailSeen { mail, .. }, org) = (mail::read(&mut row)?, row.int()?);
             agents.extend(mail.from.clone().map(|from| (org, from)));
             batch.desk(org).rows.crew.mails.push(mail);
         }
@@ -59,12 +62,14 @@ pub(super) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result
         let orgs: Vec<i64> = agents.iter().map(|(org, _)| *org).collect();
         let ids: Vec<&str> = agents.iter().map(|(_, id)| id.as_str()).collect();
         let sql = format!(
-            "SELECT {} WHERE (a.org, a.id) IN (SELECT * FROM unnest($1::bigint[], $2::text[])) \
-             ORDER BY a.org, a.id FOR UPDATE OF a",
-            AGENT.replacen(" FROM", ", a.org FROM", 1)
+            "SELECT {AGENT}, a.org FROM {AGENT_FROM} \
+             WHERE (a.org, a.id) IN (SELECT * FROM unnest($1::bigint[], $2::text[])) \
+             ORDER BY a.org, a.id FOR UPDATE OF a"
         );
         for row in read::all(db, &sql, &[&orgs, &ids]).await? {
-            batch.desk(row.try_get(11)?).rows.crew.agents.push(agent_row(&row)?);
+            let mut row = row.reader();
+            let agent = agent::read(&mut row)?;
+            batch.desk(row.int()?).rows.crew.agents.push(agent);
         }
     }
     for org in &wanted.workers {
@@ -77,135 +82,42 @@ pub(super) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result
     Ok(())
 }
 
-pub(super) fn agent_row(row: &Row) -> Result<Agent> {
-    let time = |column| Ok::<_, Trouble>(row.try_get::<_, Option<i64>>(column)?.map(Timestamp));
-    let task = |column: usize| match rows::optional_id(row, column)? {
-        None => Ok(None),
-        Some(_) => rows::task_id(row, column, column + 1).map(Some),
-    };
-    Ok(Agent {
-        id: agent_id(row, 0)?.ok_or_else(|| rows::damaged("agent"))?,
-        kind: agent_type(row, 1)?.ok_or_else(|| rows::damaged("type"))?,
-        epic: task(2)?,
-        task: task(4)?,
-        idle_since: time(6)?,
-        last_active_at: rows::time(row, 7)?,
-        created_at: rows::time(row, 8)?,
-        updated_at: rows::time(row, 9)?,
-        failed_at: time(10)?,
-    })
-}
-
-pub(super) fn agent_id(row: &Row, column: usize) -> Result<Option<AgentId>> {
-    let text: Option<&str> = row.try_get(column)?;
-    text.map(|text| AgentId::parse(text).ok_or_else(|| rows::damaged("agent"))).transpose()
-}
-
-fn agent_type(row: &Row, column: usize) -> Result<Option<AgentType>> {
-    Ok(row.try_get::<_, Option<&str>>(column)?.and_then(AgentType::parse))
+fn agent_row(row: &Row) -> Result<Agent> {
+    agent::read(&mut row.reader())
 }
 
 fn mail_row(row: &Row) -> Result<MailSeen> {
-    let mail = Mail {
-        id: MailId(rows::id(row, 0)?),
-        from: agent_id(row, 1)?,
-        to: agent_id(row, 2)?,
-        subject: row.try_get(3)?,
-        body: row.try_get(4)?,
-        in_reply_to: rows::optional_id(row, 5)?.map(MailId),
-        created_at: rows::time(row, 6)?,
-        read_at: row.try_get::<_, Option<i64>>(7)?.map(Timestamp),
-    };
-    Ok(MailSeen { mail, from_type: agent_type(row, 8)?, body_chars: rows::count(row, 9)? })
+    mail::read(&mut row.reader())
 }
 
 fn decision_row(row: &Row) -> Result<Decision> {
-    Ok(Decision {
-        id: DecisionId(rows::id(row, 0)?),
-        agent: agent_id(row, 1)?.ok_or_else(|| rows::damaged("agent"))?,
-        decision: row.try_get(2)?,
-        reasoning: row.try_get(3)?,
-        context: row.try_get(4)?,
-        at: rows::time(row, 5)?,
-    })
+    decision::read(&mut row.reader())
 }
 
 pub(super) async fn write(db: &Db, org: i64, write: &CrewWrite) -> Result<()> {
     match write {
-        CrewWrite::AgentInsert { agent } => agent_put(db, org, agent, "").await?,
+        CrewWrite::AgentInsert { agent } => {
+            json::insert(db, &agent::values(org, agent), "").await?;
+        }
         CrewWrite::AgentUpdate { agent } => {
-            let again = "ON CONFLICT (org, id) DO UPDATE SET epic = excluded.epic, \
-                 task = excluded.task, idle_since = excluded.idle_since, \
-                 last_active_at = excluded.last_active_at, updated_at = excluded.updated_at, \
-                 failed_at = excluded.failed_at";
-            agent_put(db, org, agent, again).await?;
+            let again = AGENTS.again(&["org", "id"]);
+            json::insert(db, &agent::values(org, agent), &again).await?;
         }
         CrewWrite::AgentRemove { agent } => {
             let sql = "DELETE FROM crew_agents WHERE org = $1 AND id = $2";
             read::one(db, sql, &[&org, &agent.as_str()]).await?;
         }
         CrewWrite::MailInsert { mail } => {
-            let sql = "INSERT INTO mails (id, org, from_agent, to_agent, subject, body, \
-                     in_reply_to, created_at, read_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-            let from = mail.from.as_ref().map(AgentId::as_str);
-            let to = mail.to.as_ref().map(AgentId::as_str);
-            let (id, original) = (uuid(mail.id.0), mail.in_reply_to.map(|mail| uuid(mail.0)));
-            let (created_at, read_at) = (mail.created_at.0, mail.read_at.map(|at| at.0));
-            let values: [&(dyn ToSql + Sync); 9] = [
-                &id,
-                &org,
-                &from,
-                &to,
-                &mail.subject,
-                &mail.body,
-                &original,
-                &created_at,
-                &read_at,
-            ];
-            read::one(db, sql, &values).await?;
+            json::insert(db, &mail::values(org, mail), "").await?;
         }
         CrewWrite::MailRead { mail, at } => {
             let sql = "UPDATE mails SET read_at = $3 WHERE org = $1 AND id = $2";
             read::one(db, sql, &[&org, &uuid(mail.0), &at.0]).await?;
         }
         CrewWrite::DecisionInsert { decision } => {
-            let sql = "INSERT INTO decisions (id, org, agent, decision, reasoning, context, at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)";
-            let Decision { id, agent, decision, reasoning, context, at } = decision;
-            let (id, agent) = (uuid(id.0), agent.as_str());
-            let values: [&(dyn ToSql + Sync); 7] =
-                [&id, &org, &agent, decision, reasoning, context, &at.0];
-            read::one(db, sql, &values).await?;
+            json::insert(db, &decision::values(org, decision), "").await?;
         }
     }
-    Ok(())
-}
-
-async fn agent_put(db: &Db, org: i64, agent: &Agent, otherwise: &str) -> Result<()> {
-    let sql = format!(
-        "INSERT INTO crew_agents ({AGENT_ALL}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
-         {otherwise}"
-    );
-    let Agent { id, kind, created_at, updated_at, last_active_at, .. } = agent;
-    let (id, kind) = (id.as_str(), kind.as_str());
-    let epic = agent.epic.map(|epic| uuid(epic.id));
-    let task = agent.task.map(|task| uuid(task.id));
-    let idle_since = agent.idle_since.map(|at| at.0);
-    let failed_at = agent.failed_at.map(|at| at.0);
-    let values: [&(dyn ToSql + Sync); 10] = [
-        &org,
-        &id,
-        &kind,
-        &epic,
-        &task,
-        &idle_since,
-        &last_active_at.0,
-        &created_at.0,
-        &updated_at.0,
-        &failed_at,
-    ];
-    read::one(db, &sql, &values).await?;
     Ok(())
 }
 
@@ -215,7 +127,7 @@ const ABOVE_ALL: Id = Id(u128::MAX);
 #[async_trait]
 impl CrewStore for PostgresStore {
     async fn agent(&self, org: &str, id: &AgentId) -> Result<Option<Agent>, StoreError> {
-        let sql = &format!("SELECT {AGENT} WHERE a.org = $1 AND a.id = $2");
+        let sql = &format!("SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = $1 AND a.id = $2");
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
@@ -227,7 +139,7 @@ impl CrewStore for PostgresStore {
 
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
         let sql = &format!(
-            "SELECT {AGENT} WHERE a.org = $1 AND ($2::text IS NULL OR a.type = $2) \
+            "SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = $1 AND ($2::text IS NULL OR a.type = $2) \
              AND ($3::uuid IS NULL OR a.epic = $3) ORDER BY a.created_at, a.id LIMIT $4"
         );
         let query = &query;
@@ -243,7 +155,8 @@ impl CrewStore for PostgresStore {
     }
 
     async fn mail(&self, org: &str, id: MailId) -> Result<Option<MailSeen>, StoreError> {
-        let sql = &format!("SELECT {} WHERE m.org = $1 AND m.id = $2", mail_columns("m.body"));
+        let columns = mail::columns("m.body");
+        let sql = &format!("SELECT {columns} FROM {MAIL_FROM} WHERE m.org = $1 AND m.id = $2");
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
@@ -287,7 +200,7 @@ impl CrewStore for PostgresStore {
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
                 let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
-                found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
+                found.iter().map(|row| row.reader().task()).collect()
             })
             .await
     }

@@ -1,41 +1,20 @@
 //! Messages about ended jobs and about events: reads.
 
 use async_trait::async_trait;
-use callboard_domain::delivery::{Delivery, Topic, Tried};
+use callboard_domain::delivery::Delivery;
 use callboard_domain::job::{Job, JobId};
-use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::PostgresStore;
 use super::errors::Trouble;
-use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::read;
 use super::rows::{self, uuid};
-use crate::deliveries::DELIVERY;
+use crate::table::Cells;
+use crate::table::delivery::{self, select};
 use crate::{DeliveryStore, StoreError};
 
-fn select(rest: &str) -> String {
-    format!("SELECT {JOB}, {DELIVERY} FROM {JOB_FROM} JOIN deliveries d ON d.job = j.id {rest}")
-}
-
 fn delivery(row: &Row) -> Result<(Job, Delivery), Trouble> {
-    let job = job(row)?;
-    let at = |column: usize| JOB_COLUMNS + column;
-    let tried_at: Option<i64> = row.try_get(at(5))?;
-    let outcome: Option<String> = row.try_get(at(6))?;
-    let data = rows::json(row, at(3), "data")?.ok_or_else(|| rows::damaged("data"))?;
-    let kind: String = row.try_get(at(2))?;
-    let about = Topic::read(&kind, rows::id(row, at(0))?, &data);
-    let delivery = Delivery {
-        job: job.id,
-        about: about.ok_or_else(|| rows::damaged("about"))?,
-        url: row.try_get(at(1))?,
-        kind,
-        data,
-        ended_at: rows::time(row, at(4))?,
-        tried: tried_at.zip(outcome).map(|(at, outcome)| Tried { at: Timestamp(at), outcome }),
-    };
-    Ok((job, delivery))
+    delivery::read(&mut row.reader())
 }
 
 #[async_trait]

@@ -3,45 +3,31 @@
 use async_trait::async_trait;
 use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
-use callboard_domain::job::JobId;
-use callboard_domain::policy::Phase;
-use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::errors::Trouble;
-use super::rows::{self, uuid};
-use super::{PostgresStore, cards, crew, read};
-use crate::crew::AGENT;
+use super::rows::uuid;
+use super::{PostgresStore, cards, read};
 use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+use crate::table::{Cells, agent};
 use crate::{CardRow, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 fn waiting(row: &Row) -> Result<Waiting> {
-    Ok(Waiting { org: row.try_get::<_, &str>(0)?.into(), task: rows::task_id(row, 1, 2)? })
+    epics::read_waiting(&mut row.reader())
 }
 
 fn adrift(row: &Row) -> Result<Adrift> {
-    let agent = crew::agent_id(row, 3)?.ok_or_else(|| rows::damaged("agent"))?;
-    let Waiting { org, task } = waiting(row)?;
-    Ok(Adrift { org, agent, task })
+    epics::read_adrift(&mut row.reader())
 }
 
 fn post(row: &Row) -> Result<Post> {
-    let Adrift { org, agent, task } = adrift(row)?;
-    Ok(Post {
-        org,
-        agent,
-        task,
-        phase: Phase::parse(row.try_get(4)?).ok_or_else(|| rows::damaged("phase"))?,
-        heard_at: rows::time(row, 5)?.max(rows::time(row, 6)?),
-        is_run: row.try_get(7)?,
-        mail_at: row.try_get::<_, Option<i64>>(8)?.map(Timestamp),
-    })
+    epics::read_post(&mut row.reader())
 }
 
 fn stray(row: &Row) -> Result<Stray> {
-    Ok(Stray { org: row.try_get::<_, &str>(0)?.into(), job: JobId(rows::id(row, 1)?) })
+    epics::read_stray(&mut row.reader())
 }
 
 impl PostgresStore {
@@ -87,7 +73,7 @@ impl EpicStore for PostgresStore {
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
                 let found = read::all(&db, sql, &[&org, &uuid(epic.id)]).await?;
-                found.iter().map(|row| Ok((rows::id(row, 0)?, row.try_get(1)?))).collect()
+                found.iter().map(|row| epics::read_pull(&mut row.reader())).collect()
             })
             .await
     }
@@ -105,12 +91,12 @@ impl EpicStore for PostgresStore {
     }
 
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError> {
-        let sql = &epics::workers_for(AGENT, '$');
+        let sql = &epics::workers_for('$');
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
                 let found = read::all(&db, sql, &[&org, &uuid(task.id)]).await?;
-                found.iter().map(crew::agent_row).collect()
+                found.iter().map(|row| agent::read(&mut row.reader())).collect()
             })
             .await
     }

@@ -13,7 +13,7 @@ use crate::StoreError;
 
 /// An error inside this backend, before the decision whether to retry.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     Database(Error),
     Store(StoreError),
 }

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 
 use callboard_domain::actor::Actor;
-use callboard_domain::desk::{EntryRow, TaskRows};
+use callboard_domain::desk::TaskRows;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::job::JobKind;
 use callboard_domain::needs::{OrgNeeds, verify_key};
 use callboard_domain::run::{OpenRuns, RunRecord};
-use callboard_domain::time::Timestamp;
 use futures_util::future;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -22,8 +21,9 @@ use super::clock::SharedClock;
 use super::db::{Db, Statement};
 use super::errors::Trouble;
 use super::lookups::Statements;
-use super::rows::{self, uuid};
-use super::{comments, crew, jobs, knowledge, org, pulls, retries, runs, schema};
+use super::rows::uuid;
+use super::{crew, knowledge, org, pulls, schema};
+use crate::table::{Cells, attempt, comment, job, retry, run, task};
 use crate::{Op, StoreError};
 
 /// The rows that a batch needs.
@@ -241,7 +241,7 @@ async fn numbers(
     let asked = db.query(&statements.numbers, &values);
     let ((), rows) = future::try_join(db.batch_execute(&locks), asked).await?;
     for ((org, prefix), row) in wanted.numbers.iter().zip(&rows) {
-        batch.desk(*org).rows.numbers.insert(*prefix, rows::count(row, 0)?);
+        batch.desk(*org).rows.numbers.insert(*prefix, row.reader().count()?);
     }
     Ok(())
 }
@@ -275,16 +275,13 @@ async fn earlier(
         rows_if(db, !run_keys.is_empty(), &statements.run_keys, &keyed),
     )?;
     for row in &runs {
-        wanted.jobs.insert(rows::id(row, 0)?);
+        wanted.jobs.insert(row.reader().id()?);
     }
     for row in &replies {
-        let key = CallKey {
-            org: row.try_get(0)?,
-            actor: row.try_get(1)?,
-            tool: row.try_get(2)?,
-            key: row.try_get(3)?,
-        };
-        let row = retries::row(row, 4)?;
+        let mut row = row.reader();
+        let (org, actor, tool, key) = (row.int()?, row.text()?, row.text()?, row.text()?);
+        let key = CallKey { org, actor, tool, key };
+        let row = retry::read(&mut row)?;
         if let Some(held) = row.parsed().and_then(|kept| kept.held) {
             wanted.whole.insert(held.task.id);
             wanted.attempts.extend(held.attempt.map(|attempt| attempt.0));
@@ -296,20 +293,22 @@ async fn earlier(
         }
     }
     for row in &tasks {
-        wanted.whole.insert(rows::id(row, 0)?);
+        wanted.whole.insert(row.reader().id()?);
     }
     for row in &commented {
-        let task = rows::task_id(row, 0, 1)?;
+        let mut row = row.reader();
+        let (task, org) = (row.task()?, row.int()?);
         wanted.whole.insert(task.id);
-        wanted.job_keys.insert((row.try_get(2)?, verify_key(task)));
+        wanted.job_keys.insert((org, verify_key(task)));
     }
     for row in &worked {
-        let task = rows::id(row, 1)?;
+        let mut row = row.reader();
+        let (job, task) = (row.id()?, row.id()?);
         wanted.whole.insert(task);
-        if wanted.jobs_turning.contains(&rows::id(row, 0)?) {
+        if wanted.jobs_turning.contains(&job) {
             wanted.turning.insert(task);
         }
-        if wanted.jobs_carded.contains(&rows::id(row, 0)?) {
+        if wanted.jobs_carded.contains(&job) {
             wanted.carded.insert(task);
         }
     }
@@ -390,9 +389,9 @@ async fn lock_and_load(
         rows.pulls.clear();
     }
     for row in &locked {
-        let org = row.try_get(rows::TASK_COLUMNS)?;
-        let removed_at: Option<i64> = row.try_get(rows::TASK_COLUMNS + 1)?;
-        let task = TaskRows::of(rows::task(row)?, removed_at.map(Timestamp));
+        let mut row = row.reader();
+        let (task, org) = (task::read(&mut row)?, row.int()?);
+        let task = TaskRows::of(task, row.time_if()?);
         let id = task.task.id;
         batch.tasks.insert(id.id, (org, id));
         batch.desk(org).rows.tasks.insert(id, task);
@@ -402,24 +401,25 @@ async fn lock_and_load(
         lay_out(batch, clock, around::owner(row)?, around::part(row)?, &mut late)?;
     }
     for row in attempts.iter().chain(&keyed) {
-        let attempt = rows::attempt(row)?;
-        let org = row.try_get(rows::ATTEMPT_COLUMNS)?;
-        batch.desk(org).rows.attempts.insert(attempt.id, attempt);
+        let mut row = row.reader();
+        let attempt = attempt::read(&mut row)?;
+        batch.desk(row.int()?).rows.attempts.insert(attempt.id, attempt);
     }
     for row in &comments {
-        let comment = comments::comment(row)?;
+        let comment = comment::read(&mut row.reader())?;
         if let Some((rows, _)) = batch.rows_with(comment.task.id) {
             rows.comments.insert(comment.id, comment);
         }
     }
     for row in &jobs {
-        let job = jobs::job(row)?;
-        batch.desk(row.try_get(jobs::JOB_COLUMNS)?).rows.jobs.insert(job.id, job);
+        let mut row = row.reader();
+        let job = job::read(&mut row)?;
+        batch.desk(row.int()?).rows.jobs.insert(job.id, job);
     }
     for row in &runs {
-        let RunRecord { job, run } = runs::record(row)?;
-        let org = row.try_get(jobs::JOB_COLUMNS + runs::RUN_COLUMNS)?;
-        let rows = &mut batch.desk(org).rows;
+        let mut row = row.reader();
+        let RunRecord { job, run } = run::read(&mut row)?;
+        let rows = &mut batch.desk(row.int()?).rows;
         rows.jobs.insert(job.id, job);
         rows.runs.insert(run.job, run);
     }
@@ -435,8 +435,11 @@ async fn lock_and_load(
         batch.desk(org).rows.pulls.push(pull);
     }
     let above: Vec<TaskId> =
-        above.iter().map(|row| rows::task_id(row, 0, 1)).collect::<Result<_, _>>()?;
-    let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
+        above.iter().map(|row| row.reader().task()).collect::<Result<_, _>>()?;
+    let edge = |row: &Row| {
+        let mut row = row.reader();
+        Ok((row.task()?, row.task()?))
+    };
     let ancestry: Vec<_> = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;
     for desk in batch.desks.values_mut() {
         desk.now = batch.now;
@@ -471,9 +474,7 @@ fn lay_out(
     let Some(rows) = of_org.tasks.get_mut(&id) else { return Ok(()) };
     match part {
         Part::Body(body, contract) => (rows.body, rows.execution_contract) = (body, contract),
-        Part::Line(number, entry, attempt) => {
-            rows.entries.push(EntryRow { number, entry, attempt });
-        }
+        Part::Line(line) => rows.entries.push(line),
         Part::Dep(position, dep) => {
             rows.deps.push((position, dep.id));
             of_org.deps.insert(dep.id, dep);

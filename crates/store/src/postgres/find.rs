@@ -5,8 +5,9 @@ use tokio_postgres::types::ToSql;
 
 use super::db::Db;
 use super::errors::Trouble;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::id_table::id_table;
+use crate::table::Cells;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -42,13 +43,13 @@ pub(super) async fn ids(
         .await?;
     let values: [&(dyn ToSql + Sync); 4] = [&uuid(low), &uuid(high), &org, &(limit as i64)];
     let found = db.query(&statement, &values).await?;
-    found.iter().map(|row| rows::id(row, 0)).collect()
+    found.iter().map(|row| row.reader().id()).collect()
 }
 
 async fn task_ids_of(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<TaskId>> {
     let statement = db.prepare_cached(sql).await?;
     let found = db.query(&statement, values).await?;
-    found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
+    found.iter().map(|row| row.reader().task()).collect()
 }
 
 /// Finds `SHOP-12`; a prefix typed in small letters is tried in capitals too.

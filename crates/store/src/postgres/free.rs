@@ -10,8 +10,10 @@ use tokio_postgres::types::ToSql;
 
 use super::errors::Trouble;
 use super::read;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::FreeQuery;
+use crate::table::attempt::ATTEMPT;
+use crate::table::task::TASK;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -50,8 +52,7 @@ pub(super) async fn tasks(
         "WITH RECURSIVE {found} SELECT {}, {} \
          FROM found f JOIN tasks t ON t.id = f.id LEFT JOIN tasks p ON p.id = t.parent \
              LEFT JOIN attempts a ON a.id = t.newest_attempt {best}",
-        rows::TASK,
-        rows::ATTEMPT,
+        TASK, ATTEMPT
     );
     let mut free = read::task_rows(db, &sql, &values).await?;
     free.retain(|row| Standing::of(&row.task, row.newest.as_ref(), now).is_free());

@@ -1,23 +1,19 @@
 //! Jobs: reads.
 
 use super::db::Db;
-use callboard_domain::ids::{Prefix, TaskId};
-use callboard_domain::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::errors::Trouble;
 use super::read;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::jobs::listed;
+use crate::table::Cells;
+use crate::table::job::{self, JOB, JOB_FROM};
 use crate::{DueJob, JobQuery};
 
 type Result<T> = std::result::Result<T, Trouble>;
-
-pub(super) const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.tries, j.created_at, \
-     j.state, j.due_at, j.runner, j.ended_at, j.reason, j.priority";
-pub(super) const JOB_FROM: &str = "jobs j LEFT JOIN tasks t ON t.id = j.task";
-pub(super) const JOB_COLUMNS: usize = 13;
 
 pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} WHERE j.id = $1 AND j.org = $2");
@@ -48,40 +44,10 @@ pub(super) async fn due(
          WHERE j.due_at IS NOT NULL AND j.due_at <= $1 AND j.kind = $2 \
          ORDER BY j.priority, j.due_at, j.id LIMIT $3"
     );
-    let read = |row: &Row| {
-        let org: &str = row.try_get(JOB_COLUMNS)?;
-        Ok(DueJob { job: job(row)?, org: org.into() })
-    };
     let found = read::all(db, &sql, &[&now.0, &kind.as_str(), &(limit as i64)]).await?;
-    found.iter().map(read).collect()
+    found.iter().map(|row| job::read_due(&mut row.reader())).collect()
 }
 
-pub(super) fn job(row: &Row) -> Result<Job> {
-    let task = match rows::optional_id(row, 3)? {
-        None => None,
-        Some(id) => {
-            let prefix = row.try_get::<_, Option<&str>>(4)?.unwrap_or_default();
-            Some(TaskId { id, prefix: Prefix::parse(prefix).unwrap_or_else(Prefix::fallback) })
-        }
-    };
-    let state = match row.try_get(7)? {
-        "queued" => JobState::Queued { due_at: rows::time(row, 8)? },
-        "running" => JobState::Running { runner: rows::actor(row, 9)?, until: rows::time(row, 8)? },
-        "stale" => JobState::Stale { runner: rows::actor(row, 9)?, until: rows::time(row, 8)? },
-        "canceled" => JobState::Canceled { at: rows::time(row, 10)? },
-        "expired" => JobState::Expired { at: rows::time(row, 10)? },
-        "done" => JobState::Done { at: rows::time(row, 10)? },
-        "failed" => JobState::Failed { at: rows::time(row, 10)?, reason: row.try_get(11)? },
-        _ => return Err(rows::damaged("state")),
-    };
-    Ok(Job {
-        id: JobId(rows::id(row, 0)?),
-        kind: JobKind::parse(row.try_get(1)?).ok_or_else(|| rows::damaged("kind"))?,
-        key: row.try_get(2)?,
-        task,
-        priority: rows::count(row, 12)?,
-        tries: rows::count(row, 5)?,
-        created_at: rows::time(row, 6)?,
-        state,
-    })
+fn job(row: &Row) -> Result<Job> {
+    job::read(&mut row.reader())
 }

@@ -12,20 +12,16 @@ use serde_json::Value;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::batch::Batch;
-use super::cards::{card_row, scratchpad_row};
+use super::batch::{Batch, CallKey};
 use super::columns::{Lines, Logged, Moves};
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::json::{
-    attempt_row, body_row, comment_row, delivery_row, dep_row, job_row, key_row, output_row,
-    pull_row, retry_row, run_row, task_row, tried_row,
-};
+use super::json::{delete_sql, insert_sql, object, run, update_sql, update_until_ended};
 use super::{crew, knowledge, org};
-use crate::deliveries::DELIVERY_ALL;
-use crate::jobs::JOB_AGAIN;
-use crate::pulls::{PULL_AGAIN, PULL_ALL};
-use crate::runs::{RUN_ALL, RUN_STEPS};
+use crate::retries::Row;
+use crate::table::{
+    attempt, card, comment, delivery, entry, job, pull, retry, run as run_table, task,
+};
 
 /// Statements, prepared once per connection, so that they reach the server in the order they are sent.
 pub(super) struct Statements {
@@ -60,57 +56,11 @@ pub(super) struct Statements {
     events_of_jobs: Statement,
 }
 
-const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
-     is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
-     entries, created_at, updated_at, removed_at, phase_at, blocked, number";
-const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
-     head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
-     outcome, words, head_finished";
-const CARD: &str = "task, mode, criteria, terminal, agent, base_branch, created_by, \
-     review, workspace, branch, failed_reason, failed_at, told";
-const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
-     resolved_by, resolution";
-const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
-     reason, priority";
-
-/// `INSERT INTO table (columns) …` for every object in the one parameter.
-fn insert(table: &str, columns: &str, otherwise: &str) -> String {
-    format!(
-        "INSERT INTO {table} ({columns}) SELECT {columns} \
-         FROM json_populate_recordset(NULL::{table}, $1::text::json) {otherwise}"
-    )
-}
-
-/// The SET list that replaces an existing row.
-fn replaced(columns: &str) -> String {
-    let set: Vec<String> =
-        columns.split(", ").map(|column| format!("{column} = excluded.{column}")).collect();
-    set.join(", ")
-}
-
-/// `UPDATE table SET column = …` for every object in the one parameter, by id; `kept` columns keep their value
-/// where the object has none.
-fn update(table: &str, columns: &[&str], kept: &[&str]) -> String {
-    update_by(table, "id", columns, kept)
-}
-
-/// As `update`, for a table with another key.
-fn update_by(table: &str, key: &str, columns: &[&str], kept: &[&str]) -> String {
-    let set = columns.iter().map(|c| format!("{c} = n.{c}"));
-    let keep = kept.iter().map(|c| format!("{c} = coalesce(n.{c}, o.{c})"));
-    let set: Vec<String> = set.chain(keep).collect();
-    format!(
-        "UPDATE {table} o SET {} FROM json_populate_recordset(NULL::{table}, $1::text::json) n \
-         WHERE o.{key} = n.{key}",
-        set.join(", ")
-    )
-}
-
 impl Statements {
     pub async fn prepare(db: &Db) -> Result<Self, Trouble> {
         let prepare = async |sql: &str| db.prepare_cached(sql).await;
         Ok(Self {
-            tasks_insert: prepare(&insert("tasks", TASK, "")).await?,
+            tasks_insert: prepare(&insert_sql(&task::TASKS, "")).await?,
             everyday: prepare(&format!(
                 "WITH put AS ({})
                  UPDATE tasks o SET label = n.label, phase = n.phase, assignee = n.assignee,
@@ -126,113 +76,43 @@ impl Statements {
                 entries("")
             ))
             .await?,
-            tasks_update: prepare(&update(
-                "tasks",
-                &[
-                    "project",
-                    "parent",
-                    "title",
-                    "label",
-                    "phase",
-                    "phase_at",
-                    "priority",
-                    "assignee",
-                    "is_plan",
-                    "checks",
-                    "contract",
-                    "verification",
-                    "blocked",
-                    "open_blockers",
-                    "open_deps",
-                    "fence",
-                    "newest_attempt",
-                    "entries",
-                    "updated_at",
-                    "removed_at",
-                ],
-                &[],
+            tasks_update: prepare(&update_sql(&task::TASKS, "id", &task::STEPS)).await?,
+            bodies: prepare(&insert_sql(&task::BODIES, task::BODY_AGAIN)).await?,
+            cards: prepare(&insert_sql(&card::CARDS, &card::CARDS.again(&["task"]))).await?,
+            scratchpads: prepare(&insert_sql(
+                &card::SCRATCHPADS,
+                &card::SCRATCHPADS.again(&["task"]),
             ))
             .await?,
-            bodies: prepare(&insert(
-                "bodies",
-                "task, body, execution_contract",
-                "ON CONFLICT (task) DO UPDATE SET body = excluded.body",
+            scratchpads_gone: prepare(&delete_sql(&card::SCRATCHPADS, &["task"])).await?,
+            deps_delete: prepare(&delete_sql(&task::DEPS, &["task", "dep"])).await?,
+            deps_insert: prepare(&insert_sql(&task::DEPS, "")).await?,
+            attempts_update: prepare(&update_until_ended(
+                &attempt::ATTEMPTS,
+                "id",
+                "ended_at",
+                &attempt::ENDED,
+                &attempt::LIVE,
             ))
             .await?,
-            cards: prepare(&insert("cards", CARD, &format!("ON CONFLICT (task) DO UPDATE SET {}", replaced(CARD)))).await?,
-            scratchpads: prepare(&insert(
-                "scratchpads",
-                "task, text",
-                "ON CONFLICT (task) DO UPDATE SET text = excluded.text",
-            ))
-            .await?,
-            scratchpads_gone: prepare(
-                "DELETE FROM scratchpads o
-                 USING json_populate_recordset(NULL::scratchpads, $1::text::json) n
-                 WHERE o.task = n.task",
-            )
-            .await?,
-            deps_delete: prepare(
-                "DELETE FROM deps o USING json_populate_recordset(NULL::deps, $1::text::json) n
-                 WHERE o.task = n.task AND o.dep = n.dep",
-            )
-            .await?,
-            deps_insert: prepare(&insert("deps", "task, position, dep", "")).await?,
-            attempts_update: prepare(&update(
-                "attempts",
-                &["ended_at", "outcome", "words", "head_finished"],
-                &["heartbeat_at", "progress", "lease_s", "lease_expires_at"],
-            ))
-            .await?,
-            attempts_insert: prepare(&insert("attempts", ATTEMPT, "")).await?,
-            outputs: prepare(&insert(
-                "outputs",
-                "attempt, output",
-                "ON CONFLICT (attempt) DO UPDATE SET output = excluded.output",
-            ))
-            .await?,
-            comments_insert: prepare(&insert("comments", COMMENT, "")).await?,
-            comments_update: prepare(&update(
-                "comments",
-                &["resolved_at", "resolved_by", "resolution"],
-                &[],
-            ))
-            .await?,
-            jobs_update: prepare(&update(
-                "jobs",
-                &["tries", "state", "due_at", "runner", "ended_at", "reason"],
-                &[],
-            ))
-            .await?,
-            jobs_insert: prepare(&insert("jobs", JOB, "")).await?,
-            jobs_put: prepare(&insert("jobs", JOB, JOB_AGAIN)).await?,
-            runs_insert: prepare(&insert("runs", RUN_ALL, "")).await?,
-            runs_update: prepare(&update_by("runs", "job", &RUN_STEPS, &[])).await?,
-            deliveries_insert: prepare(&insert("deliveries", DELIVERY_ALL, "")).await?,
-            deliveries_tried: prepare(&update_by(
-                "deliveries",
-                "job",
-                &["tried_at", "outcome"],
-                &[],
-            ))
-            .await?,
-            pulls: prepare(&insert("pulls", PULL_ALL, PULL_AGAIN)).await?,
-            entries_again: prepare(&entries(
-                "ON CONFLICT (task, number) DO UPDATE SET who = excluded.who, at = excluded.at,
-                     did = excluded.did, text = excluded.text, attempt = excluded.attempt",
-            ))
-            .await?,
-            retries_old: prepare(
-                "DELETE FROM retries o USING json_populate_recordset(NULL::retries, $1::text::json) n
-                 WHERE o.org = n.org AND o.actor = n.actor AND o.tool = n.tool AND o.key = n.key
-                     AND o.step = n.step",
-            )
-            .await?,
-            retries: prepare(&insert(
-                "retries",
-                "org, actor, tool, key, step, at, digest, kept",
-                "",
-            )).await?,
+            attempts_insert: prepare(&insert_sql(&attempt::ATTEMPTS, "")).await?,
+            outputs: prepare(&insert_sql(&attempt::OUTPUTS, &attempt::OUTPUTS.again(&["attempt"])))
+                .await?,
+            comments_insert: prepare(&insert_sql(&comment::COMMENTS, "")).await?,
+            comments_update: prepare(&update_sql(&comment::COMMENTS, "id", &comment::STEPS))
+                .await?,
+            jobs_update: prepare(&update_sql(&job::JOBS, "id", &job::STEPS)).await?,
+            jobs_insert: prepare(&insert_sql(&job::JOBS, "")).await?,
+            jobs_put: prepare(&insert_sql(&job::JOBS, job::AGAIN)).await?,
+            runs_insert: prepare(&insert_sql(&run_table::RUNS, "")).await?,
+            runs_update: prepare(&update_sql(&run_table::RUNS, "job", &run_table::STEPS)).await?,
+            deliveries_insert: prepare(&insert_sql(&delivery::DELIVERIES, "")).await?,
+            deliveries_tried: prepare(&update_sql(&delivery::DELIVERIES, "job", &delivery::STEPS))
+                .await?,
+            pulls: prepare(&insert_sql(&pull::PULLS, pull::AGAIN)).await?,
+            entries_again: prepare(&entries(&entry::ENTRIES.again(&["task", "number"]))).await?,
+            retries_old: prepare(&delete_sql(&retry::RETRIES, &retry::KEY)).await?,
+            retries: prepare(&insert_sql(&retry::RETRIES, "")).await?,
             events: prepare(&log("")).await?,
             events_of_jobs: prepare(&log(VERSIONED)).await?,
         })
@@ -274,13 +154,6 @@ fn entries(otherwise: &str) -> String {
          SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::bigint[], $5::text[],
              $6::text[], $7::uuid[]) {otherwise}"
     )
-}
-
-async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Error> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    db.execute(statement, &[&Value::Array(rows).to_string()]).await.map(|_| ())
 }
 
 /// Sends everything a batch changed, its events and the commit, without waiting in between unless there are rare
@@ -361,35 +234,37 @@ impl Objects {
 
     fn add(&mut self, org: i64, Desk { rows, touched, .. }: &Desk) {
         let task = |id: &TaskId| rows.tasks.get(id);
-        let attempt = |id: &AttemptId| rows.attempts.get(id).map(attempt_row);
-        let job = |id: &JobId| rows.jobs.get(id).map(|job| job_row(org, job));
-        let run = |id: &JobId, task| rows.runs.get(id).map(|run| run_row(org, run, task));
-        let comment = |id| rows.comments.get(id).map(comment_row);
-        let new = touched.tasks_new.iter().filter_map(task);
-        self.tasks_new.extend(new.map(|rows| task_row(org, rows)));
-        let edited = touched.tasks_edited().filter_map(task);
-        self.tasks_edited.extend(edited.map(|rows| task_row(org, rows)));
-        self.bodies.extend(touched.bodies.iter().filter_map(task).map(body_row));
+        let attempt =
+            |id: &AttemptId| rows.attempts.get(id).map(|attempt| object(&attempt::values(attempt)));
+        let job = |id: &JobId| rows.jobs.get(id).map(|job| object(&job::values(org, job)));
+        let run = |id: &JobId, task| {
+            rows.runs.get(id).map(|run| object(&run_table::values(org, run, task)))
+        };
+        let comment = |id| rows.comments.get(id).map(|comment| object(&comment::values(comment)));
+        let row = |rows: &TaskRows| object(&task::values(org, &rows.task, rows.removed_at));
+        self.tasks_new.extend(touched.tasks_new.iter().filter_map(task).map(row));
+        self.tasks_edited.extend(touched.tasks_edited().filter_map(task).map(row));
+        let bodies = touched.bodies.iter().filter_map(task);
+        self.bodies.extend(bodies.map(|rows| object(&task::body_values(rows))));
         let cards = touched.cards.iter().filter_map(task);
-        self.cards.extend(cards.map(|rows| card_row(rows.task.id.id, &rows.card)));
+        self.cards.extend(cards.map(|rows| object(&card::values(rows.task.id, &rows.card))));
         for TaskRows { task, scratchpad, .. } in touched.scratchpads.iter().filter_map(task) {
             let rows = match scratchpad.is_empty() {
                 true => &mut self.scratchpads_gone,
                 false => &mut self.scratchpads,
             };
-            rows.push(scratchpad_row(task.id.id, scratchpad));
+            rows.push(object(&card::scratchpad_values(task.id, scratchpad)));
         }
-        self.deps_gone.extend(touched.deps_gone.iter().map(|edge| dep_row(edge, 0)));
-        self.deps_new.extend(touched.deps_new.iter().map(|(edge, place)| dep_row(edge, *place)));
+        let edge =
+            |(task, dep): &(TaskId, TaskId), place| object(&task::dep_values(*task, *dep, place));
+        self.deps_gone.extend(touched.deps_gone.iter().map(|gone| edge(gone, 0)));
+        self.deps_new.extend(touched.deps_new.iter().map(|(new, place)| edge(new, *place)));
         let begun_before = touched.attempts.difference(&touched.attempts_new);
         self.attempts.extend(begun_before.filter_map(attempt));
-        for mut row in touched.attempts_new.iter().filter_map(attempt) {
-            if row["heartbeat_at"].is_null() {
-                row["heartbeat_at"] = row["started_at"].clone();
-            }
-            self.attempts_new.push(row);
-        }
-        self.outputs.extend(touched.outputs.iter().map(output_row));
+        self.attempts_new.extend(touched.attempts_new.iter().filter_map(attempt));
+        let outputs = touched.outputs.iter();
+        self.outputs
+            .extend(outputs.map(|(id, output)| object(&attempt::output_values(*id, output))));
         self.comments_new.extend(touched.comments_new.iter().filter_map(comment));
         let said_before = touched.comments.difference(&touched.comments_new);
         self.comments.extend(said_before.filter_map(comment));
@@ -401,10 +276,20 @@ impl Objects {
         let known = touched.runs.iter().filter(|id| !touched.runs_new.contains_key(id));
         self.runs.extend(known.filter_map(|id| run(id, None)));
         let told = touched.deliveries_new.iter();
-        self.deliveries_new.extend(told.map(|delivery| delivery_row(org, delivery)));
-        self.deliveries_tried.extend(touched.deliveries_tried.iter().map(tried_row));
-        self.pulls.extend(touched.pulls.iter().map(|pull| pull_row(org, pull)));
+        self.deliveries_new.extend(told.map(|delivery| object(&delivery::values(org, delivery))));
+        let tried = touched.deliveries_tried.iter();
+        self.deliveries_tried
+            .extend(tried.map(|(job, tried)| object(&delivery::tried_values(*job, tried))));
+        self.pulls.extend(touched.pulls.iter().map(|pull| object(&pull::values(org, pull))));
     }
+}
+
+fn retry_gone((call, step): &(CallKey, String)) -> Value {
+    object(&retry::key_values(call.org, &call.actor, &call.tool, &call.key, step))
+}
+
+fn retry_new((call, row): &(CallKey, Row)) -> Value {
+    object(&retry::values(call.org, &call.actor, &call.tool, &call.key, row))
 }
 
 /// Writes every changed row of every table but the log. An attempt ends before the next one of its task begins, a
@@ -433,8 +318,8 @@ async fn rows(db: &Db, s: &Statements, batch: &Batch) -> Result<(), Error> {
         run(db, &s.deliveries_insert, objects.deliveries_new),
         run(db, &s.deliveries_tried, objects.deliveries_tried),
         run(db, &s.pulls, objects.pulls),
-        run(db, &s.retries_old, batch.retries_old.iter().map(key_row).collect()),
-        run(db, &s.retries, batch.retries_new.iter().map(retry_row).collect()),
+        run(db, &s.retries_old, batch.retries_old.iter().map(retry_gone).collect()),
+        run(db, &s.retries, batch.retries_new.iter().map(retry_new).collect()),
     ];
     let entries = batch.touched().into_iter().flat_map(|(_, touched)| {
         touched.entries.iter().map(|(key, entry)| (key, entry, touched.entries_again.contains(key)))

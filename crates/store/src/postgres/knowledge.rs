@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use callboard_domain::hex::hex;
-use callboard_domain::ids::{Prefix, TaskId};
-use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId, KnowledgeSource};
+use callboard_domain::ids::TaskId;
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio_postgres::Row;
@@ -14,29 +14,23 @@ use uuid::Uuid;
 use super::batch::Batch;
 use super::db::Db;
 use super::errors::Trouble;
+use super::json::{insert_sql, object, run};
 use super::read::all;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::knowledge::index::{self, Counts, Posting};
 use crate::knowledge::rank::{Candidate, Legs, Ranked, first_look, rank};
 use crate::knowledge::vectors::{Needle, VectorCache, VectorRow, pack};
 use crate::knowledge::{
     Embedded, KnowledgeHit, KnowledgeQuery, QueryVector, Unembedded, analyser, snippet,
 };
+use crate::table::Cells;
+use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
 
 type Result<T> = std::result::Result<T, Trouble>;
 
-const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.source, k.source_task, \
-     t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by, k.org \
-     FROM knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
-/// The column of an entry's row that holds its org.
-const ORG_COLUMN: usize = 12;
-
 /// Runs one set statement whose rows are one JSON array.
 async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
-    if !rows.is_empty() {
-        db.execute(&db.prepare_cached(sql).await?, &[&Value::Array(rows).to_string()]).await?;
-    }
-    Ok(())
+    Ok(run(db, &db.prepare_cached(sql).await?, rows).await?)
 }
 
 /// Writes the learnings of a batch. The counts of each org are locked first, in order, so that numbers have no gaps
@@ -57,7 +51,7 @@ pub(super) async fn write(db: &Db, batch: &Batch) -> Result<()> {
         });
         let indexed = index::index(entry, number);
         *tokens.entry(org).or_default() += indexed.tokens;
-        entries.push(row_of(org, number, entry));
+        entries.push(object(&knowledge::values(org, number, entry)));
         for (term, posting) in indexed.terms {
             let row = terms.entry((org, term, index::row_of(number))).or_default();
             row.push_str(&hex(posting));
@@ -71,13 +65,7 @@ pub(super) async fn write(db: &Db, batch: &Batch) -> Result<()> {
         tokens.iter().map(|(org, tokens)| json!({"org": org, "tokens": tokens})).collect(),
     )
     .await?;
-    put(
-        db,
-        "INSERT INTO knowledge SELECT * \
-         FROM json_populate_recordset(NULL::knowledge, $1::text::json)",
-        entries,
-    )
-    .await?;
+    put(db, &insert_sql(&knowledge::ENTRIES, ""), entries).await?;
     let term_row = |((org, term, part), hex): ((i64, String, i64), String)| json!({"org": org, "term": term, "part": part, "postings": format!("\\x{hex}")});
     put(
         db,
@@ -88,21 +76,11 @@ pub(super) async fn write(db: &Db, batch: &Batch) -> Result<()> {
         terms.into_iter().map(term_row).collect(),
     )
     .await?;
-    let edge = |(task, entry, kind): &(TaskId, KnowledgeId, _)| {
-        let kind: &callboard_domain::knowledge::EdgeKind = kind;
-        json!({"task": text(task.id), "entry": text(entry.0), "kind": kind.as_str()})
+    let edges = batch.touched().into_iter().flat_map(|(_, touched)| &touched.edges);
+    let edge = |(task, entry, kind): &(TaskId, KnowledgeId, EdgeKind)| {
+        object(&knowledge::edge_values(*task, *entry, *kind))
     };
-    put(
-        db,
-        "INSERT INTO knowledge_edges SELECT * \
-         FROM json_populate_recordset(NULL::knowledge_edges, $1::text::json)",
-        batch
-            .touched()
-            .into_iter()
-            .flat_map(|(_, touched)| touched.edges.iter().map(edge))
-            .collect(),
-    )
-    .await?;
+    put(db, &insert_sql(&knowledge::EDGES, ""), edges.map(edge).collect()).await?;
     let superseded = batch.touched().into_iter().flat_map(|(org, touched)| {
         touched.superseded.iter().map(move |(entry, by)| (org, entry, by))
     });
@@ -135,32 +113,14 @@ async fn count(db: &Db, batch: &Batch) -> Result<HashMap<i64, u32>> {
     Ok(numbers)
 }
 
-fn text(id: callboard_domain::ids::Id) -> String {
-    uuid(id).to_string()
-}
-
-fn row_of(org: i64, number: u32, entry: &KnowledgeEntry) -> Value {
-    json!({
-        "id": text(entry.id.0),
-        "org": org,
-        "number": number,
-        "title": entry.title,
-        "body": entry.body,
-        "tags": entry.tags.join(" "),
-        "confidence": entry.confidence,
-        "source": entry.source.as_str(),
-        "source_task": entry.source_task.map(|task| text(task.id)),
-        "created_at": entry.created_at,
-        "created_by": entry.created_by,
-        "expires_at": entry.expires_at,
-        "superseded_by": entry.superseded_by.map(|by| text(by.0)),
-    })
-}
-
 /// Entries of any org by their ids, each with its org.
 pub(super) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEntry)>> {
-    let found = all(db, &format!("SELECT {ENTRY} WHERE k.id = ANY ($1)"), &[&ids]).await?;
-    found.iter().map(|row| Ok((row.try_get(ORG_COLUMN)?, entry(row)?))).collect()
+    let sql = format!("SELECT k.org, {ENTRY} FROM {ENTRY_FROM} WHERE k.id = ANY ($1)");
+    let read = |row: &Row| {
+        let mut row = row.reader();
+        Ok((row.int()?, knowledge::read(&mut row)?))
+    };
+    all(db, &sql, &[&ids]).await?.iter().map(read).collect()
 }
 
 pub(super) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
@@ -168,37 +128,11 @@ pub(super) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<Kn
     Ok(found.into_iter().find(|(of, _)| *of == org).map(|(_, entry)| entry))
 }
 
-fn entry(row: &Row) -> Result<KnowledgeEntry> {
-    let prefix = row.try_get::<_, Option<&str>>(7)?.and_then(Prefix::parse);
-    let prefix = prefix.unwrap_or_else(Prefix::fallback);
-    let tags: &str = row.try_get(3)?;
-    let source = KnowledgeSource::parse(row.try_get(5)?);
-    Ok(KnowledgeEntry {
-        id: KnowledgeId(rows::id(row, 0)?),
-        title: row.try_get(1)?,
-        body: row.try_get(2)?,
-        tags: tags.split_whitespace().map(str::to_owned).collect(),
-        confidence: u8::try_from(row.try_get::<_, i32>(4)?).unwrap_or(0),
-        source: source.ok_or_else(|| rows::damaged("source"))?,
-        source_task: rows::optional_id(row, 6)?.map(|id| TaskId { id, prefix }),
-        created_at: rows::time(row, 8)?,
-        created_by: rows::actor(row, 9)?,
-        expires_at: row.try_get::<_, Option<i64>>(10)?.map(Timestamp),
-        superseded_by: rows::optional_id(row, 11)?.map(KnowledgeId),
-    })
-}
-
 pub(super) async fn counts(db: &Db, org: i64) -> Result<Counts> {
-    let sql = "SELECT entries, tokens, version, stamp FROM knowledge_counts WHERE org = $1";
-    let Some(row) = all(db, sql, &[&org]).await?.into_iter().next() else {
-        return Ok(Counts::default());
-    };
-    Ok(Counts {
-        entries: rows::count(&row, 0)?,
-        tokens: row.try_get(1)?,
-        version: row.try_get(2)?,
-        stamp: row.try_get(3)?,
-    })
+    let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = $1");
+    let found = all(db, &sql, &[&org]).await?;
+    let counts = found.first().map(|row| knowledge::read_counts(&mut row.reader()));
+    Ok(counts.transpose()?.unwrap_or_default())
 }
 
 /// Searches without a snapshot. Concurrent writes may show in part; no row ever goes away.
@@ -279,29 +213,14 @@ async fn produced_by(db: &Db, task: TaskId) -> Result<Vec<u32>> {
         &[&uuid(task.id)],
     )
     .await?;
-    found.iter().map(|row| rows::count(row, 0)).collect()
+    found.iter().map(|row| row.reader().count()).collect()
 }
 
 async fn candidates(db: &Db, org: i64, numbers: Vec<u32>) -> Result<Vec<Candidate>> {
     let numbers: Vec<i32> = numbers.into_iter().map(|number| number as i32).collect();
-    let found = all(
-        db,
-        "SELECT number, id, confidence, created_at, expires_at, superseded_by IS NOT NULL \
-         FROM knowledge WHERE org = $1 AND number = ANY ($2)",
-        &[&org, &numbers],
-    )
-    .await?;
-    let read = |row: &Row| {
-        Ok(Candidate {
-            number: rows::count(row, 0)?,
-            id: KnowledgeId(rows::id(row, 1)?),
-            confidence: u8::try_from(row.try_get::<_, i32>(2)?).unwrap_or(0),
-            created_at: rows::time(row, 3)?,
-            expires_at: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
-            is_superseded: row.try_get(5)?,
-        })
-    };
-    found.iter().map(read).collect()
+    let sql = format!("SELECT {CANDIDATE} FROM knowledge WHERE org = $1 AND number = ANY ($2)");
+    let found = all(db, &sql, &[&org, &numbers]).await?;
+    found.iter().map(|row| knowledge::read_candidate(&mut row.reader())).collect()
 }
 
 async fn cosines(
@@ -324,7 +243,7 @@ async fn cosines(
         let read = |row: &Row| {
             Ok(VectorRow {
                 stamp: row.try_get(0)?,
-                entry: rows::count(row, 1)?,
+                entry: row.try_get::<_, i32>(1)? as u32,
                 bytes: row.try_get(2)?,
             })
         };
@@ -354,24 +273,13 @@ pub(super) async fn unembedded(
     model: &str,
     limit: usize,
 ) -> Result<Vec<Unembedded>> {
-    let found = all(
-        db,
-        "SELECT org, number, id, title, body FROM knowledge WHERE org = $1 AND number >= \
+    let sql = format!(
+        "SELECT {UNEMBEDDED} FROM knowledge WHERE org = $1 AND number >= \
              coalesce((SELECT upto FROM knowledge_models WHERE org = $1 AND model = $2), 0) \
-         ORDER BY number LIMIT $3",
-        &[&org, &model, &(limit as i64)],
-    )
-    .await?;
-    let read = |row: &Row| {
-        Ok(Unembedded {
-            org: row.try_get(0)?,
-            number: rows::count(row, 1)?,
-            id: KnowledgeId(rows::id(row, 2)?),
-            title: row.try_get(3)?,
-            body: row.try_get(4)?,
-        })
-    };
-    found.iter().map(read).collect()
+         ORDER BY number LIMIT $3"
+    );
+    let found = all(db, &sql, &[&org, &model, &(limit as i64)]).await?;
+    found.iter().map(|row| knowledge::read_unembedded(&mut row.reader())).collect()
 }
 
 /// Stores vectors; needs a transaction. Idempotent, also for several writers at once: existing rows stay.

@@ -2,7 +2,12 @@
 
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::{around, cards, comments, jobs, pulls, rows, runs};
+use super::{around, cards, pulls, runs};
+use crate::table::attempt::ATTEMPT;
+use crate::table::comment::COMMENT;
+use crate::table::job::{JOB, JOB_FROM};
+use crate::table::retry::RETRY;
+use crate::table::task::{TASK, TASK_FROM};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
@@ -54,19 +59,17 @@ fn settings() -> String {
 
 impl Statements {
     pub async fn prepare(db: &Db) -> Result<Self, Trouble> {
-        let attempt = format!(
-            "SELECT {}, t.org FROM attempts a JOIN tasks t ON t.id = a.task",
-            rows::ATTEMPT
-        );
+        let attempt =
+            format!("SELECT {ATTEMPT}, t.org FROM attempts a JOIN tasks t ON t.id = a.task");
         let prepare = async |sql: &str| db.prepare_cached(sql).await;
         Ok(Self {
             settings: prepare(&settings()).await?,
-            retries: prepare(
-                "SELECT r.org, r.actor, r.tool, r.key, r.step, r.at, r.digest, r.kept
+            retries: prepare(&format!(
+                "SELECT r.org, r.actor, r.tool, r.key, {RETRY}
                  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
                          AS k (org, actor, tool, key)
-                     JOIN retries r USING (org, actor, tool, key)",
-            )
+                     JOIN retries r USING (org, actor, tool, key)"
+            ))
             .await?,
             attempt_tasks: prepare("SELECT task FROM attempts WHERE id = ANY ($1)").await?,
             comment_tasks: prepare(
@@ -88,8 +91,7 @@ impl Statements {
                      SELECT unnest($1::uuid[])
                      UNION SELECT task FROM deps WHERE dep = ANY ($2::uuid[])))
                  ORDER BY t.id FOR NO KEY UPDATE OF t",
-                rows::TASK,
-                rows::TASK_FROM
+                TASK, TASK_FROM
             ))
             .await?,
             around: prepare(&around::sql()).await?,
@@ -110,7 +112,7 @@ impl Statements {
                      UNION SELECT b.id FROM tasks s JOIN comments b ON b.task = s.id
                          WHERE s.id = ANY ($2::uuid[]) AND s.open_blockers > 0
                              AND b.kind = 'blocker' AND b.resolved_at IS NULL))",
-                comments::COMMENT
+                COMMENT
             ))
             .await?,
             jobs: prepare(&format!(
@@ -120,8 +122,7 @@ impl Statements {
                          CROSS JOIN LATERAL (SELECT id FROM jobs
                              WHERE org = k.org AND key = k.key AND due_at IS NOT NULL
                              LIMIT 1) n))",
-                jobs::JOB,
-                jobs::JOB_FROM
+                JOB, JOB_FROM
             ))
             .await?,
             runs: prepare(&runs::lookup()).await?,

@@ -1,17 +1,14 @@
 //! The rows of an org besides tasks: reads and writes. A command that decides on them goes alone in its org.
 
-use std::path::PathBuf;
-
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::desk::OrgRows;
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::Prefix;
 use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
-use callboard_domain::plan::{Plan, PlanId, PlanState};
+use callboard_domain::plan::{Plan, PlanId};
 use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
-use callboard_domain::settings::{SettingKey, SettingsKept};
+use callboard_domain::settings::SettingsKept;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::OrgWrite;
 use tokio_postgres::Row;
@@ -19,9 +16,13 @@ use tokio_postgres::Row;
 use super::db::Db;
 use super::errors::Trouble;
 use super::find;
-use super::rows::{self, uuid};
-use super::{PostgresStore, read, schema};
-use crate::org::{PLAN, PROJECT, PROJECT_ORDER, REPO, REPO_ORDER, decided, json};
+use super::rows::uuid;
+use super::{PostgresStore, json, read, schema};
+use crate::table::plan::{self, PLAN};
+use crate::table::project::{
+    self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
+};
+use crate::table::{Cells, event};
 use crate::{BackQuery, OrgStore, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
@@ -69,113 +70,56 @@ async fn settings(db: &Db, org: i64) -> Result<SettingsKept> {
     let sql = "SELECT key, value FROM settings WHERE org = $1 ORDER BY key";
     let mut kept = Vec::new();
     for row in read::all(db, sql, &[&org]).await? {
-        if let Some(key) = SettingKey::parse(row.try_get(0)?) {
-            kept.extend(rows::json(&row, 1, "value")?.map(|value| (key, value)));
-        }
+        kept.extend(project::read_setting(&mut row.reader())?);
     }
     Ok(kept)
 }
 
 async fn project(db: &Db, org: i64, id: i64) -> Result<Option<Project>> {
-    let sql = format!("SELECT {PROJECT} WHERE p.org = $1 AND p.id = $2");
+    let sql = format!("SELECT {PROJECT} FROM projects p WHERE p.org = $1 AND p.id = $2");
     read::one(db, &sql, &[&org, &id]).await?.as_ref().map(project_row).transpose()
 }
 
 fn project_row(row: &Row) -> Result<Project> {
-    Ok(Project {
-        id: row.try_get(0)?,
-        name: row.try_get(1)?,
-        description: row.try_get(2)?,
-        prefix: Prefix::parse(row.try_get(3)?).unwrap_or_else(Prefix::fallback),
-        created_at: rows::time(row, 4)?,
-        opened_at: row.try_get::<_, Option<i64>>(5)?.map(Timestamp),
-    })
+    project::read(&mut row.reader())
 }
 
 fn repo_row(row: &Row) -> Result<ProjectRepo> {
-    Ok(ProjectRepo {
-        id: row.try_get(0)?,
-        project: row.try_get(1)?,
-        machine: row.try_get(2)?,
-        path: PathBuf::from(row.try_get::<_, String>(3)?),
-        default_branch: row.try_get(4)?,
-        position: rows::count(row, 5)?,
-    })
+    project::read_project_repo(&mut row.reader())
 }
 
 async fn plan(db: &Db, org: i64, id: PlanId) -> Result<Option<Plan>> {
-    let sql = format!("SELECT {PLAN} WHERE l.org = $1 AND l.id = $2");
+    let sql = format!("SELECT {PLAN} FROM plans l WHERE l.org = $1 AND l.id = $2");
     read::one(db, &sql, &[&org, &uuid(id.0)]).await?.as_ref().map(plan_row).transpose()
 }
 
 fn plan_row(row: &Row) -> Result<Plan> {
-    let damaged = || rows::damaged("plan");
-    let state = match row.try_get(5)? {
-        "draft" => PlanState::Draft,
-        "rejected" => PlanState::Rejected { at: rows::time(row, 6)?, by: rows::actor(row, 7)? },
-        _ => PlanState::Approved {
-            at: rows::time(row, 6)?,
-            by: rows::actor(row, 7)?,
-            tasks: rows::json(row, 8, "made")?.ok_or_else(damaged)?,
-        },
-    };
-    Ok(Plan {
-        id: PlanId(rows::id(row, 0)?),
-        by: rows::actor(row, 1)?,
-        at: rows::time(row, 2)?,
-        tasks: rows::json(row, 3, "tasks")?.ok_or_else(damaged)?,
-        todos: rows::json(row, 4, "todos")?.ok_or_else(damaged)?,
-        state,
-    })
+    plan::read(&mut row.reader())
 }
 
 pub(super) async fn write(db: &Db, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
     match write {
         OrgWrite::SettingPut { key, value } => {
-            let sql = "INSERT INTO settings (org, key, value) VALUES ($1, $2, $3) \
-                 ON CONFLICT (org, key) DO UPDATE SET value = excluded.value";
-            read::one(db, sql, &[&org, &key.as_str(), &value.to_string()]).await?;
+            let again = SETTINGS.again(&["org", "key"]);
+            json::insert(db, &project::setting_values(org, *key, value), &again).await?;
         }
         OrgWrite::ProjectInsert { project } => {
-            let sql = "INSERT INTO projects \
-                     (id, org, name, prefix, created_at, description, opened_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)";
-            let Project { id, name, description, prefix, created_at, opened_at } = project;
-            let opened_at = opened_at.map(|at| at.0);
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
-                [id, &org, name, &prefix.as_str(), &created_at.0, description, &opened_at];
-            read::one(db, sql, &values).await?;
+            json::insert(db, &project::values(org, project), "").await?;
         }
         OrgWrite::RepoInsert { repo } => {
-            let sql = "INSERT INTO repos (id, project, machine, path, position, default_branch) \
-                 VALUES ($1, $2, $3, $4, $5, $6)";
-            let ProjectRepo { id, project, machine, path, default_branch, position } = repo;
-            let (path, position) = (path.to_string_lossy(), *position as i32);
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-                [id, project, machine, &path.as_ref(), &position, default_branch];
-            read::one(db, sql, &values).await?;
+            json::insert(db, &project::repo_values(repo), "").await?;
         }
         OrgWrite::ProjectOpen { project, actor } => {
-            let sql = "UPDATE projects SET opened_at = $2 WHERE id = $1";
-            read::one(db, sql, &[project, &now.0]).await?;
-            let sql = "INSERT INTO open_projects (org, actor, project, at) VALUES ($1, $2, $3, $4) \
-                 ON CONFLICT (org, actor) DO UPDATE SET project = excluded.project, at = excluded.at";
-            read::one(db, sql, &[&org, &actor.as_str(), project, &now.0]).await?;
+            let opened = project::opened_values(*project, now);
+            json::update(db, &opened, "id", &["opened_at"]).await?;
+            let again = OPEN_PROJECTS.again(&["org", "actor"]);
+            json::insert(db, &project::open_values(org, actor, *project, now), &again).await?;
         }
         OrgWrite::PlanInsert { plan } => {
-            let sql = "INSERT INTO plans (id, org, actor, at, tasks, todos, state) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)";
-            let (tasks, todos) = (json(&plan.tasks), json(&plan.todos));
-            let (by, state) = (plan.by.as_str(), plan.state.as_str());
-            let id = uuid(plan.id.0);
-            read::one(db, sql, &[&id, &org, &by, &plan.at.0, &tasks, &todos, &state]).await?;
+            json::insert(db, &plan::values(org, plan), "").await?;
         }
         OrgWrite::PlanUpdate { plan } => {
-            let sql = "UPDATE plans SET state = $2, decided_at = $3, decided_by = $4, made = $5 \
-                 WHERE id = $1";
-            let (at, by, made) = decided(&plan.state);
-            let (id, state) = (uuid(plan.id.0), plan.state.as_str());
-            read::one(db, sql, &[&id, &state, &at, &by, &made]).await?;
+            json::update(db, &plan::values(org, plan), "id", &plan::STEPS).await?;
         }
     }
     Ok(())
@@ -206,7 +150,8 @@ impl OrgStore for PostgresStore {
     }
 
     async fn projects(&self, org: &str, limit: usize) -> Result<Vec<Project>, StoreError> {
-        let sql = format!("SELECT {PROJECT} WHERE p.org = $1 {PROJECT_ORDER} LIMIT $2");
+        let sql =
+            format!("SELECT {PROJECT} FROM projects p WHERE p.org = $1 {PROJECT_ORDER} LIMIT $2");
         let sql = sql.as_str();
         self.shared
             .read(|db| async move {
@@ -228,21 +173,23 @@ impl OrgStore for PostgresStore {
         org: &str,
         actor: &Actor,
     ) -> Result<Option<crate::Project>, StoreError> {
-        let sql = "SELECT p.id, p.name, p.prefix FROM open_projects c \
+        let sql = &format!(
+            "SELECT {PROJECT_NAME} FROM open_projects c \
              JOIN projects p ON p.id = c.project JOIN orgs o ON o.id = c.org \
-             WHERE o.name = $1 AND c.actor = $2";
+             WHERE o.name = $1 AND c.actor = $2"
+        );
         self.shared
             .read(|db| async move {
                 let found = read::one(&db, sql, &[&org, &actor.as_str()]).await?;
-                found.as_ref().map(read::project_row).transpose()
+                found.map(|row| project::read_name(&mut row.reader())).transpose()
             })
             .await
     }
 
     async fn repos(&self, org: &str, project: i64) -> Result<Vec<ProjectRepo>, StoreError> {
         let sql = format!(
-            "SELECT {REPO} JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
-             WHERE o.name = $1 AND p.id = $2 {REPO_ORDER}"
+            "SELECT {PROJECT_REPO} FROM repos r JOIN projects p ON p.id = r.project \
+             JOIN orgs o ON o.id = p.org WHERE o.name = $1 AND p.id = $2 {REPO_ORDER}"
         );
         let sql = sql.as_str();
         self.shared
@@ -260,7 +207,8 @@ impl OrgStore for PostgresStore {
     }
 
     async fn plans(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError> {
-        let sql = format!("SELECT {PLAN} WHERE l.org = $1 ORDER BY l.id DESC LIMIT $2");
+        let sql =
+            format!("SELECT {PLAN} FROM plans l WHERE l.org = $1 ORDER BY l.id DESC LIMIT $2");
         let sql = sql.as_str();
         self.shared
             .read(|db| async move {
@@ -272,12 +220,12 @@ impl OrgStore for PostgresStore {
     }
 
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError> {
-        let (sql, query) = (query.sql('$', rows::EVENT), &query);
+        let (sql, query) = (query.sql('$'), &query);
         let sql = sql.as_str();
         self.shared
             .read(|db| async move {
                 let found = read::all(&db, sql, &[&&*query.org, &query.below()]).await?;
-                found.iter().map(rows::event).collect()
+                found.iter().map(|row| event::read(&mut row.reader())).collect()
             })
             .await
     }

@@ -1,34 +1,18 @@
 //! Codes and page sessions, in the shared store.
 
 use async_trait::async_trait;
-use callboard_domain::page::{PageGrant, PageKey, PageKeyKind};
+use callboard_domain::page::{PageGrant, PageKey};
 use callboard_domain::time::Timestamp;
-use callboard_domain::token::TokenId;
 use tokio_postgres::Row;
 
 use super::errors::Trouble;
 use super::{PostgresStore, clock, read, rows};
+use crate::table::Cells;
+use crate::table::page_key::{self, KEY};
 use crate::{NewPageKey, PageHash, PageStore, StoreError};
 
-const KEY: &str = "kind, (SELECT name FROM orgs WHERE orgs.id = page_keys.org), actor, token, \
-     rights, created_at, expires_at";
-
 fn page_key(row: &Row) -> Result<PageKey, Trouble> {
-    let grant = match (rows::optional_id(row, 3)?, row.try_get::<_, Option<&str>>(4)?) {
-        (Some(token), None) => PageGrant::Token(TokenId(token)),
-        (None, Some(rights)) => {
-            PageGrant::Terminal(serde_json::from_str(rights).map_err(|_| rows::damaged("rights"))?)
-        }
-        _ => return Err(rows::damaged("rights")),
-    };
-    Ok(PageKey {
-        kind: PageKeyKind::parse(row.try_get(0)?).ok_or_else(|| rows::damaged("kind"))?,
-        org: row.try_get::<_, &str>(1)?.into(),
-        actor: rows::actor(row, 2)?,
-        grant,
-        created_at: rows::time(row, 5)?,
-        expires_at: rows::time(row, 6)?,
-    })
+    page_key::read(&mut row.reader())
 }
 
 #[async_trait]

@@ -1,8 +1,6 @@
 //! Pull requests: reads.
 
 use async_trait::async_trait;
-use callboard_domain::ids::{Prefix, TaskId};
-use callboard_domain::job::JobId;
 use callboard_domain::pull::Pull;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -10,7 +8,8 @@ use tokio_postgres::types::ToSql;
 use super::PostgresStore;
 use super::errors::Trouble;
 use super::{read, rows};
-use crate::pulls::{PULL, PULL_FROM};
+use crate::table::Cells;
+use crate::table::pull::{self, PULL, PULL_FROM};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
 /// Pull requests of the tasks `$1`, the oldest first.
@@ -23,33 +22,13 @@ pub(super) fn sql() -> String {
 
 /// A row of that query: the pull request with its org.
 pub(super) fn of_task(row: &Row) -> Result<(i64, Pull), Trouble> {
-    Ok((row.try_get("org")?, pull(row)?.pull))
+    let mut row = row.reader();
+    let PullOf { pull, .. } = pull::read(&mut row)?;
+    Ok((row.int()?, pull))
 }
 
 fn pull(row: &Row) -> Result<PullOf, Trouble> {
-    let prefix = row.try_get::<_, Option<&str>>(11)?.and_then(Prefix::parse);
-    let prefix = prefix.unwrap_or_else(Prefix::fallback);
-    let pull = Pull {
-        forge: row.try_get(1)?,
-        repo: row.try_get(2)?,
-        number: row.try_get::<_, i64>(3)?.unsigned_abs(),
-        url: row.try_get(4)?,
-        status: row.try_get(5)?,
-        branch: row.try_get(6)?,
-        base: row.try_get(7)?,
-        head: row.try_get(8)?,
-        title: row.try_get(9)?,
-        task: rows::optional_id(row, 10)?.map(|id| TaskId { id, prefix }),
-        job: rows::optional_id(row, 12)?.map(JobId),
-        machine: row.try_get(13)?,
-        created_at: rows::time(row, 14)?,
-        changed_at: rows::time(row, 15)?,
-        is_awaited: row.try_get(16)?,
-        merge_commit: row.try_get(17)?,
-        is_revoked: row.try_get(18)?,
-    };
-    let org: &str = row.try_get(0)?;
-    Ok(PullOf { org: org.into(), pull })
+    pull::read(&mut row.reader())
 }
 
 #[async_trait]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
@@ -14,9 +14,14 @@ use uuid::Uuid;
 
 use super::db::Db;
 use super::errors::Trouble;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use crate::filter::{Filter, Leg, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
+use crate::table::Cells;
+use crate::table::attempt::{self, ATTEMPT};
+use crate::table::event::{self, EVENT};
+use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
+use crate::table::task::{self, TASK, TASK_FROM};
 use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQuery, TasksByState};
 
 type Result<T> = std::result::Result<T, Trouble>;
@@ -39,10 +44,11 @@ pub(super) async fn find_org(db: &Db, name: &str) -> Result<Option<i64>> {
 
 pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
     let sql = format!(
-        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.id = $1 AND t.org = $2",
-        rows::ATTEMPT
+        "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
+         WHERE a.id = $1 AND t.org = $2"
     );
-    one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(rows::attempt).transpose()
+    let found = one(db, &sql, &[&uuid(id.0), &org]).await?;
+    found.map(|row| attempt::read(&mut row.reader())).transpose()
 }
 
 /// The first character of PostgreSQL's placeholders.
@@ -83,7 +89,7 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     // Leases that are over are few, so each looks up its task; `OFFSET 0` makes the planner do it that way.
     let from = match leg {
         Leg::Every | Leg::Written => {
-            format!("{} LEFT JOIN attempts a ON a.id = t.newest_attempt", rows::TASK_FROM)
+            format!("{} LEFT JOIN attempts a ON a.id = t.newest_attempt", TASK_FROM)
         }
         Leg::Lapsed => "attempts a CROSS JOIN LATERAL (SELECT * FROM tasks o WHERE o.id = a.task \
                  AND o.newest_attempt = a.id OFFSET 0) t LEFT JOIN tasks p ON p.id = t.parent"
@@ -91,8 +97,8 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     };
     format!(
         "SELECT {}, {} FROM {from} WHERE {} ORDER BY {} LIMIT {}",
-        rows::TASK,
-        rows::ATTEMPT,
+        TASK,
+        ATTEMPT,
         filter.sql(),
         query.order(),
         query.limit
@@ -132,9 +138,9 @@ pub(super) async fn task_free_since(
 pub(super) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<TaskRow>> {
     let mut tasks = Vec::new();
     for row in all(db, sql, values).await? {
-        match (rows::task(&row), rows::attempt_beside_task(&row)) {
-            (Ok(task), Ok(newest)) => tasks.push(TaskRow { task, deps: Vec::new(), newest }),
-            (Err(trouble), _) | (_, Err(trouble)) => {
+        match task::read_with_attempt(&mut row.reader()) {
+            Ok((task, newest)) => tasks.push(TaskRow { task, deps: Vec::new(), newest }),
+            Err(trouble) => {
                 tracing::error!(?trouble, "a task's row is damaged; run callboard doctor");
             }
         }
@@ -149,7 +155,8 @@ pub(super) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result
     .await?;
     let mut deps: HashMap<Id, Vec<TaskId>> = HashMap::new();
     for row in &edges {
-        deps.entry(rows::id(row, 0)?).or_default().push(rows::task_id(row, 1, 2)?);
+        let mut row = row.reader();
+        deps.entry(row.id()?).or_default().push(row.task()?);
     }
     for row in &mut tasks {
         row.deps = deps.remove(&row.task.id.id).unwrap_or_default();
@@ -167,11 +174,15 @@ pub(super) async fn attempts(
     let sql = format!(
         "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
          ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
-        rows::ATTEMPT,
+        ATTEMPT,
         filter.sql(),
         query.limit
     );
-    all(db, &sql, &Taken::from(filter).values()).await?.iter().map(rows::attempt).collect()
+    all(db, &sql, &Taken::from(filter).values())
+        .await?
+        .iter()
+        .map(|row| attempt::read(&mut row.reader()))
+        .collect()
 }
 
 pub(super) async fn attempts_overdue(
@@ -189,8 +200,8 @@ pub(super) async fn attempts_overdue(
     )
     .await?;
     let read = |row: &Row| {
-        let org: &str = row.try_get(1)?;
-        Ok(Overdue { attempt: AttemptId(rows::id(row, 0)?), org: org.into() })
+        let mut row = row.reader();
+        Ok(Overdue { attempt: AttemptId(row.id()?), org: row.str()?.into() })
     };
     found.iter().map(read).collect()
 }
@@ -199,11 +210,15 @@ pub(super) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEven
     let filter = Filter::of_events(SIGN, query);
     let sql = format!(
         "SELECT {} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
-        rows::EVENT,
+        EVENT,
         filter.sql(),
         i64::try_from(query.limit).unwrap_or(i64::MAX)
     );
-    all(db, &sql, &Taken::from(filter).values()).await?.iter().map(rows::event).collect()
+    all(db, &sql, &Taken::from(filter).values())
+        .await?
+        .iter()
+        .map(|row| event::read(&mut row.reader()))
+        .collect()
 }
 
 /// The number of the newest event.
@@ -214,36 +229,32 @@ pub(super) async fn last_seq(db: &Db) -> Result<u64> {
 }
 
 pub(super) async fn project(db: &Db, id: i64) -> Result<Option<Project>> {
-    let found = one(db, "SELECT id, name, prefix FROM projects WHERE id = $1", &[&id]).await?;
+    let found =
+        one(db, &format!("SELECT {PROJECT_NAME} FROM projects p WHERE id = $1"), &[&id]).await?;
     found.as_ref().map(project_row).transpose()
 }
 
 pub(super) async fn project_of_repo(db: &Db, org: &str, repo: i64) -> Result<Option<Project>> {
-    let sql = "SELECT p.id, p.name, p.prefix FROM repos r JOIN projects p ON p.id = r.project \
-             JOIN orgs o ON o.id = p.org WHERE r.id = $1 AND o.name = $2";
-    let found = one(db, sql, &[&repo, &org]).await?;
+    let sql = format!(
+        "SELECT {PROJECT_NAME} FROM repos r JOIN projects p ON p.id = r.project \
+         JOIN orgs o ON o.id = p.org WHERE r.id = $1 AND o.name = $2"
+    );
+    let found = one(db, &sql, &[&repo, &org]).await?;
     found.as_ref().map(project_row).transpose()
 }
 
 pub(super) async fn repos_on(db: &Db, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
-    let sql = "SELECT p.id, p.name, p.prefix, r.id, r.machine, r.path \
-             FROM repos r JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
-             WHERE o.name = $1 AND r.machine = $2 ORDER BY r.id";
-    let read = |row: &Row| {
-        let path: String = row.try_get(5)?;
-        let repo = Repo { id: row.try_get(3)?, machine: row.try_get(4)?, path: path.into() };
-        Ok(OwnedRepo { repo, project: project_row(row)? })
-    };
-    let rows = db.query(&db.prepare_cached(sql).await?, &[&org, &machine]).await?;
-    rows.iter().map(read).collect()
+    let sql = format!(
+        "SELECT {PROJECT_NAME}, {REPO} \
+         FROM repos r JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
+         WHERE o.name = $1 AND r.machine = $2 ORDER BY r.id"
+    );
+    let found = all(db, &sql, &[&org, &machine]).await?;
+    found.iter().map(|row| project::read_owned(&mut row.reader())).collect()
 }
 
 pub(super) fn project_row(row: &Row) -> Result<Project> {
-    Ok(Project {
-        id: row.try_get(0)?,
-        name: row.try_get(1)?,
-        prefix: Prefix::parse(row.try_get(2)?).unwrap_or_else(Prefix::fallback),
-    })
+    project::read_name(&mut row.reader())
 }
 
 pub(super) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Option<PathBuf>> {
@@ -260,9 +271,7 @@ pub(super) async fn output(db: &Db, attempt: AttemptId) -> Result<Option<String>
 }
 
 pub(super) async fn repo(db: &Db, project: i64) -> Result<Option<Repo>> {
-    let sql =
-        "SELECT id, machine, path FROM repos WHERE project = $1 ORDER BY position, id DESC LIMIT 1";
-    let Some(row) = one(db, sql, &[&project]).await? else { return Ok(None) };
-    let path: String = row.try_get(2)?;
-    Ok(Some(Repo { id: row.try_get(0)?, machine: row.try_get(1)?, path: path.into() }))
+    let sql = format!("SELECT {REPO} FROM repos r WHERE r.project = $1 {REPO_ORDER} LIMIT 1");
+    let found = one(db, &sql, &[&project]).await?;
+    found.map(|row| project::read_repo(&mut row.reader())).transpose()
 }

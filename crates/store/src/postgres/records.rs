@@ -15,9 +15,12 @@ use uuid::Uuid;
 use super::around::{self, IDS, Part};
 use super::db::Db;
 use super::errors::Trouble;
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use super::{Shared, orgs, read};
 use crate::StoreError;
+use crate::table::Cells;
+use crate::table::attempt::ATTEMPT;
+use crate::table::task::{self, TASK, TASK_FROM};
 
 const GROUP_MAX: usize = 64;
 
@@ -85,9 +88,7 @@ async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
         "SELECT found.* FROM ({IDS}) AS wanted (id) CROSS JOIN LATERAL ( \
              SELECT {}, {}, t.org FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
              WHERE t.id = wanted.id AND t.removed_at IS NULL LIMIT 1) AS found",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM
+        TASK, ATTEMPT, TASK_FROM
     );
     let (around, no_dependents) = (around::sql(), Vec::<Uuid>::new());
     let of_tasks: [&(dyn ToSql + Sync); 1] = [&ids];
@@ -96,7 +97,7 @@ async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
         tokio::try_join!(read::all(db, &task, &of_tasks), read::all(db, &around, &around_tasks),)?;
     let mut records = Records::with_capacity(tasks.len());
     for row in &tasks {
-        records.insert(rows::id(row, 0)?, read_task(row).map_err(StoreError::from));
+        records.insert(row.reader().id()?, read_task(row).map_err(StoreError::from));
     }
     for row in &around {
         let owner = around::owner(row)?;
@@ -125,9 +126,9 @@ struct Found {
 
 fn read_task(row: &Row) -> Result<Found, Trouble> {
     let (body, execution_contract, deps, lines) = Default::default();
-    let org = row.try_get(rows::TASK_COLUMNS + rows::ATTEMPT_COLUMNS)?;
-    let (task, newest) = (rows::task(row)?, rows::attempt_beside_task(row)?);
-    Ok(Found { org, task, newest, body, execution_contract, deps, lines })
+    let mut row = row.reader();
+    let (task, newest) = task::read_with_attempt(&mut row)?;
+    Ok(Found { org: row.int()?, task, newest, body, execution_contract, deps, lines })
 }
 
 impl Found {
@@ -136,7 +137,7 @@ impl Found {
             Part::Body(body, contract) => {
                 (self.body, self.execution_contract) = (body, contract);
             }
-            Part::Line(number, entry, _) => drop(self.lines.insert(number, entry)),
+            Part::Line(line) => drop(self.lines.insert(line.number, line.entry)),
             Part::Dep(position, dep) => drop(self.deps.insert(position, dep)),
             Part::State(..) | Part::Dependent(_) => {}
         }

@@ -2,23 +2,13 @@
 
 use async_trait::async_trait;
 use callboard_domain::time::Timestamp;
-use tokio_postgres::Row as Line;
 
 use super::errors::Trouble;
-use super::{PostgresStore, clock, read, rows};
-use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
+use super::{PostgresStore, clock, read};
+use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
+use crate::table::Cells;
+use crate::table::retry::{self, RETRY};
 use crate::{CallKey, KeptCall, RetryStore, StoreError};
-
-/// Reads four columns from `first` on: step, at, digest, kept.
-pub(super) fn row(line: &Line, first: usize) -> Result<Row, Trouble> {
-    let digest: Option<&str> = line.try_get(first + 2)?;
-    Ok(Row {
-        step: line.try_get(first)?,
-        at: rows::time(line, first + 1)?,
-        digest: digest.and_then(unhex),
-        kept: line.try_get(first + 3)?,
-    })
-}
 
 #[async_trait]
 impl RetryStore for PostgresStore {
@@ -30,11 +20,13 @@ impl RetryStore for PostgresStore {
                 let org = shared.orgs.get(&db, &call.org).await?;
                 let (actor, key) = (call.actor.as_str(), call.key.key());
                 let since = now.plus_ms(-RETRIES_KEPT_MS).0;
-                let sql = "SELECT step, at, digest, kept FROM retries \
-                     WHERE org = $1 AND actor = $2 AND tool = $3 AND key = $4 AND at > $5";
-                let found = read::all(&db, sql, &[&org, &actor, &call.tool, &key, &since]).await?;
+                let sql = format!(
+                    "SELECT {RETRY} FROM retries r \
+                     WHERE org = $1 AND actor = $2 AND tool = $3 AND key = $4 AND at > $5"
+                );
+                let found = read::all(&db, &sql, &[&org, &actor, &call.tool, &key, &since]).await?;
                 let rows: Result<Vec<Row>, Trouble> =
-                    found.iter().map(|line| row(line, 0)).collect();
+                    found.iter().map(|row| retry::read(&mut row.reader())).collect();
                 Ok(KeptCall::of(&rows?))
             })
             .await

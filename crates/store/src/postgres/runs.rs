@@ -4,27 +4,27 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobKind};
-use callboard_domain::run::{Run, RunRecord};
+use callboard_domain::run::RunRecord;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::db::Db;
 use super::errors::Trouble;
-use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
-use super::rows::{self, uuid};
+use super::rows::uuid;
 use super::{PostgresStore, clock, read};
 use crate::runs::{
-    FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUN, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed,
-    overdue, runner_put, tail, tail_drop, tail_put,
+    FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed, overdue,
+    runner_put, tail, tail_drop, tail_put,
 };
+use crate::table::Cells;
+use crate::table::job::{self, JOB, JOB_FROM};
+use crate::table::run::{self, RUN};
 use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
 };
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
-
-pub(super) const RUN_COLUMNS: usize = 17;
 
 /// Jobs with their runs: those in `$1`, and the open ones of the tasks in `$2`.
 pub(super) fn lookup() -> String {
@@ -39,43 +39,16 @@ pub(super) fn lookup() -> String {
     )
 }
 
-pub(super) fn record(row: &Row) -> Result<RunRecord> {
-    let job = job(row)?;
-    let at = |column: usize| JOB_COLUMNS + column;
-    let run = Run {
-        job: job.id,
-        order: rows::json(row, at(0), "spec")?.ok_or_else(|| rows::damaged("spec"))?,
-        content_hash: row.try_get(at(1))?,
-        changed_at: rows::time(row, at(2))?,
-        summary: row.try_get(at(3))?,
-        attempt: rows::count(row, at(4))?,
-        fence: row.try_get::<_, i64>(at(5))?.unsigned_abs(),
-        started_at: row.try_get::<_, Option<i64>>(at(6))?.map(Timestamp),
-        expires_at: rows::time(row, at(7))?,
-        bound_to: row.try_get(at(8))?,
-        runs_on: row.try_get(at(9))?,
-        artifacts: rows::json(row, at(10), "artifacts")?
-            .ok_or_else(|| rows::damaged("artifacts"))?,
-        question: rows::json(row, at(11), "question")?,
-        pr: rows::json(row, at(12), "pr")?,
-        up_at: row.try_get::<_, Option<i64>>(at(13))?.map(Timestamp),
-        gone_at: row.try_get::<_, Option<i64>>(at(14))?.map(Timestamp),
-        webhook: rows::json(row, at(15), "webhook")?,
-        terminal: rows::json(row, at(16), "terminal")?,
-    };
-    Ok(RunRecord { job, run })
+fn record(row: &Row) -> Result<RunRecord> {
+    run::read(&mut row.reader())
 }
 
 fn seen(row: &Row) -> Result<RunSeen> {
-    let position: Option<i64> = row.try_get(JOB_COLUMNS + RUN_COLUMNS)?;
-    let position = position.map(|place| u32::try_from(place).unwrap_or(u32::MAX));
-    let version = row.try_get::<_, i64>(JOB_COLUMNS + RUN_COLUMNS + 1)?.unsigned_abs();
-    Ok(RunSeen { record: record(row)?, position, version })
+    run::read_seen(&mut row.reader())
 }
 
 fn due(row: &Row) -> Result<DueJob> {
-    let org: &str = row.try_get(JOB_COLUMNS)?;
-    Ok(DueJob { job: job(row)?, org: org.into() })
+    job::read_due(&mut row.reader())
 }
 
 pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>> {
@@ -307,9 +280,7 @@ impl RunStore for PostgresStore {
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
                 let row = read::one(&db, &tail("$1", "$2"), &[&id, &org]).await?;
-                let Some(row) = row else { return Ok(None) };
-                let fence = row.try_get::<_, i64>(0)?.unsigned_abs();
-                Ok(Some(RunTail { fence, text: row.try_get(1)? }))
+                row.map(|row| run::read_tail(&mut row.reader())).transpose()
             })
             .await
     }
@@ -349,10 +320,7 @@ impl RunStore for PostgresStore {
     }
 
     async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError> {
-        let seen = |row: &Row| {
-            let (runner, machine) = (rows::actor(row, 0)?, row.try_get(1)?);
-            Ok(RunnerSeen { runner, machine, seen_at: rows::time(row, 2)? })
-        };
+        let seen = |row: &Row| run::read_runner(&mut row.reader());
         self.shared
             .read(|db| async move {
                 read::all(&db, RUNNERS, &[]).await?.iter().map(seen).collect::<Result<_>>()

@@ -13,7 +13,8 @@ use super::clock::NOW;
 use super::connections::TRANSACTION;
 use super::db::Db;
 use super::errors::Trouble;
-use super::{Shared, read, rows};
+use super::{Shared, read};
+use crate::table::Cells;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -69,8 +70,10 @@ async fn judge(db: &Db, shared: &Shared) -> Result<(usize, Timestamp)> {
 async fn save(db: &Db, seen_at: Timestamp, watcher: Watcher, now: Timestamp) -> Result<usize> {
     let until = now.plus_ms(GRACE_MS);
     let gets = |row: &Row| -> Result<bool> {
-        let lease = Lease { granted_s: rows::count(row, 2)?, expires_at: rows::time(row, 3)? };
-        Ok(grace(lease, rows::time(row, 4)?, seen_at, watcher, now).is_some())
+        let mut row = row.reader();
+        row.skip(2);
+        let lease = Lease { granted_s: row.count()?, expires_at: row.time()? };
+        Ok(grace(lease, row.time()?, seen_at, watcher, now).is_some())
     };
     let short = "SELECT id, task, lease_s, lease_expires_at, heartbeat_at FROM attempts \
          WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL AND lease_expires_at < $1";

@@ -2,18 +2,17 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::time::Timestamp;
-use callboard_domain::token::{Revoked, Token, TokenId};
+use callboard_domain::token::{Token, TokenId};
 use tokio_postgres::Row;
 
 use super::db::Db;
 use super::errors::Trouble;
 use super::{read, rows, settle};
+use crate::table::Cells;
+use crate::table::token::{self, TOKEN, TOKEN_FROM};
 use crate::{KeptToken, TokenGrant};
 
 type Result<T> = std::result::Result<T, Trouble>;
-
-const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.created_at, k.created_by, \
-     k.expires_at, k.revoked_at, k.revoked_by FROM tokens k JOIN orgs o ON o.id = k.org";
 
 /// Adds a token; needs a transaction. Idempotent: an existing id is this grant's.
 pub(super) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
@@ -54,12 +53,13 @@ pub(super) async fn revoke(
 }
 
 pub(super) async fn find(db: &Db, id: TokenId) -> Result<Option<KeptToken>> {
-    let sql = format!("SELECT {TOKEN} WHERE k.id = $1");
+    let sql = format!("SELECT {TOKEN} FROM {TOKEN_FROM} WHERE k.id = $1");
     read::one(db, &sql, &[&rows::uuid(id.0)]).await?.as_ref().map(kept).transpose()
 }
 
 pub(super) async fn all(db: &Db) -> Result<Vec<Token>> {
-    let found = read::all(db, &format!("SELECT {TOKEN} ORDER BY k.id DESC"), &[]).await?;
+    let found =
+        read::all(db, &format!("SELECT {TOKEN} FROM {TOKEN_FROM} ORDER BY k.id DESC"), &[]).await?;
     found.iter().map(|row| kept(row).map(|kept| kept.token)).collect()
 }
 
@@ -68,19 +68,5 @@ pub(super) async fn any(db: &Db) -> Result<bool> {
 }
 
 fn kept(row: &Row) -> Result<KeptToken> {
-    let hash: &[u8] = row.try_get(1)?;
-    let token = Token {
-        id: TokenId(rows::id(row, 0)?),
-        org: row.try_get::<_, &str>(2)?.into(),
-        actor: rows::actor(row, 3)?,
-        rights: serde_json::from_str(row.try_get(4)?).map_err(|_| rows::damaged("rights"))?,
-        created_at: rows::time(row, 5)?,
-        created_by: rows::actor(row, 6)?,
-        expires_at: row.try_get::<_, Option<i64>>(7)?.map(Timestamp),
-        revoked: match row.try_get::<_, Option<i64>>(8)? {
-            Some(at) => Some(Revoked { at: Timestamp(at), by: rows::actor(row, 9)? }),
-            None => None,
-        },
-    };
-    Ok(KeptToken { token, hash: hash.try_into().map_err(|_| rows::damaged("hash"))? })
+    token::read(&mut row.reader())
 }

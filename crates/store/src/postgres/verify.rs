@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use super::db::Db;
 use super::errors::Trouble;
-use super::{read, rows};
+use super::read;
 use crate::Finding;
+use crate::table::Cells;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -109,7 +110,7 @@ pub(super) async fn verify(snapshot: &Db) -> Result<Vec<Finding>> {
 /// The name of the row that a rule found: an id with its prefix, or a number.
 fn culprit(row: &Row) -> Result<String> {
     let text: String = row.try_get(1)?;
-    Ok(match rows::optional_id(row, 0)? {
+    Ok(match row.id_at(0)? {
         Some(id) => format!("{text}-{id}"),
         None => text,
     })
@@ -131,7 +132,7 @@ async fn unreadable_checks(db: &Db) -> Result<Vec<String>> {
         for row in &page {
             after = row.try_get(0)?;
             if serde_json::from_str::<Vec<Check>>(row.try_get(2)?).is_err() {
-                let id: TaskId = rows::task_id(row, 0, 1)?;
+                let id: TaskId = row.reader().task()?;
                 unreadable.push(id.to_string());
             }
         }

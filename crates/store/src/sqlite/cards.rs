@@ -1,25 +1,28 @@
 //! Cards and scratchpads: reads and writes.
 
 use async_trait::async_trait;
-use callboard_domain::card::{Card, Failed, Mode, Terminal};
+use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
-use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::errors::from_sqlite;
 use super::{SqliteStore, fetch, read, rows};
 use crate::StoreError;
-use crate::cards::{
-    CARD, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json, told_json,
-};
+use crate::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 use crate::filter::{Filter, Value};
+use crate::table::Cells;
+use crate::table::attempt::ATTEMPT;
+use crate::table::card::{self, CARD, CARDS, SCRATCHPADS};
+use crate::table::task::{TASK, TASK_FROM};
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
 
 pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
     let sql = format!("SELECT {CARD} FROM cards c WHERE c.task = ?1");
-    let card = db.prepare_cached(&sql)?.query_row([task.id.to_bytes()], |row| card(row, 0));
+    let card = db
+        .prepare_cached(&sql)?
+        .query_row([task.id.to_bytes()], |row| card::read(&mut row.reader()));
     card.optional().map(Option::unwrap_or_default)
 }
 
@@ -45,70 +48,21 @@ pub(super) fn above(db: &Connection, task: TaskId) -> Result<Vec<TaskId>> {
              UNION SELECT t.parent FROM tasks t JOIN above a ON t.id = a.id)
          SELECT t.id, t.prefix FROM above JOIN tasks t ON t.id = above.id",
     )?
-    .query_map([task.id.to_bytes()], |row| rows::task_id(row, 0, 1))?
+    .query_map([task.id.to_bytes()], |row| row.reader().task())?
     .collect()
 }
 
-fn card(row: &Row<'_>, first: usize) -> Result<Card> {
-    let at = |offset: usize| first + offset;
-    let mode = row.get_ref(at(0))?.as_str()?;
-    let terminal = row.get_ref(at(2))?.as_str_or_null()?;
-    let terminal = match terminal {
-        None => None,
-        Some(word) => Some(Terminal::parse(word).ok_or_else(|| rows::damaged(at(2), "terminal"))?),
-    };
-    Ok(Card {
-        mode: Mode::parse(mode).ok_or_else(|| rows::damaged(at(0), "mode"))?,
-        criteria: rows::json(row, at(1), "criteria")?.unwrap_or_default(),
-        terminal,
-        agent: row.get(at(3))?,
-        base_branch: row.get(at(4))?,
-        created_by: row.get(at(5))?,
-        review: rows::json(row, at(6), "review")?,
-        workspace: row.get(at(7))?,
-        branch: row.get(at(8))?,
-        failed: match row.get::<_, Option<i64>>(at(10))? {
-            None => None,
-            Some(at_us) => Some(Failed { reason: row.get(at(9))?, at: Timestamp(at_us) }),
-        },
-        told: rows::json(row, at(11), "told")?.unwrap_or_default(),
-    })
-}
-
 pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
-    let failed = card.failed.as_ref();
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO cards (task, mode, criteria, terminal, agent, base_branch, \
-             created_by, review, workspace, branch, failed_reason, failed_at, told) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?
-    .execute(params![
-        task.id.to_bytes(),
-        card.mode.as_str(),
-        criteria_json(card),
-        card.terminal.map(Terminal::as_str),
-        card.agent,
-        card.base_branch,
-        card.created_by,
-        review_json(card),
-        card.workspace,
-        card.branch,
-        failed.map(|failed| &failed.reason),
-        failed.map(|failed| failed.at.0),
-        told_json(card),
-    ])?;
-    Ok(())
+    rows::insert(db, &card::values(task, card), &CARDS.again(&["task"]))
 }
 
 pub(super) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Result<()> {
-    let task = task.id.to_bytes();
     if text.is_empty() {
+        let task = task.id.to_bytes();
         db.prepare_cached("DELETE FROM scratchpads WHERE task = ?1")?.execute([task])?;
-    } else {
-        db.prepare_cached("INSERT OR REPLACE INTO scratchpads (task, text) VALUES (?1, ?2)")?
-            .execute(params![task, text])?;
+        return Ok(());
     }
-    Ok(())
+    rows::insert(db, &card::scratchpad_values(task, text), &SCRATCHPADS.again(&["task"]))
 }
 
 pub(super) fn list(
@@ -137,9 +91,7 @@ pub(super) fn page_of(
 ) -> Result<Vec<CardRow>> {
     let sql = format!(
         "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {page}",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM,
+        TASK, ATTEMPT, TASK_FROM,
     );
     let mut cards = Vec::new();
     for row in read::task_rows(db, &sql, values)? {
@@ -160,11 +112,7 @@ pub(super) fn page_of(
 }
 
 pub(super) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<Removed>> {
-    let read = |row: &Row<'_>| {
-        let phase = Phase::parse(row.get_ref(1)?.as_str()?);
-        let phase = phase.ok_or_else(|| rows::damaged(1, "phase"))?;
-        Ok(Removed { at: rows::time(row, 0)?, phase })
-    };
+    let read = |row: &Row<'_>| card::read_removed(&mut row.reader());
     db.prepare_cached(
         "SELECT removed_at, phase FROM tasks WHERE id = ?1 AND org = ?2 AND removed_at IS NOT NULL",
     )?

@@ -1,18 +1,20 @@
 //! A crew's agents, mail and decisions: reads and writes.
 
 use async_trait::async_trait;
-use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
+use callboard_domain::crew::{Agent, AgentId, Decision, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
-use callboard_domain::time::Timestamp;
 use callboard_domain::world::{CrewWorld, CrewWrite};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::errors::from_sqlite;
 use super::{SqliteStore, read, rows};
-use crate::crew::{AGENT, AGENT_ALL, epics_sql, mail_columns, unread_sql};
+use crate::crew::{epics_sql, unread_sql};
 use crate::epics::workers_count;
+use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
+use crate::table::mail::{self, MAIL_FROM};
+use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
 pub(super) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
@@ -35,135 +37,50 @@ pub(super) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewW
 }
 
 fn agent(db: &Connection, org: i64, id: &AgentId) -> Result<Option<Agent>> {
-    db.prepare_cached(&format!("SELECT {AGENT} WHERE a.org = ?1 AND a.id = ?2"))?
+    db.prepare_cached(&format!("SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = ?1 AND a.id = ?2"))?
         .query_row(params![org, id.as_str()], agent_row)
         .optional()
 }
 
-pub(super) fn agent_row(row: &Row<'_>) -> Result<Agent> {
-    let time = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp));
-    let task = |column: usize| match rows::optional_id(row, column)? {
-        None => Ok(None),
-        Some(_) => rows::task_id(row, column, column + 1).map(Some),
-    };
-    Ok(Agent {
-        id: agent_id(row, 0)?.ok_or_else(|| rows::damaged(0, "agent"))?,
-        kind: agent_type(row, 1)?.ok_or_else(|| rows::damaged(1, "type"))?,
-        epic: task(2)?,
-        task: task(4)?,
-        idle_since: time(6)?,
-        last_active_at: rows::time(row, 7)?,
-        created_at: rows::time(row, 8)?,
-        updated_at: rows::time(row, 9)?,
-        failed_at: time(10)?,
-    })
-}
-
-pub(super) fn agent_id(row: &Row<'_>, column: usize) -> Result<Option<AgentId>> {
-    let text = row.get_ref(column)?.as_str_or_null()?;
-    let parse = |text| AgentId::parse(text).ok_or_else(|| rows::damaged(column, "agent"));
-    text.map(parse).transpose()
-}
-
-fn agent_type(row: &Row<'_>, column: usize) -> Result<Option<AgentType>> {
-    Ok(row.get_ref(column)?.as_str_or_null()?.and_then(AgentType::parse))
+fn agent_row(row: &Row<'_>) -> Result<Agent> {
+    agent::read(&mut row.reader())
 }
 
 pub(super) fn mail(db: &Connection, org: i64, id: MailId) -> Result<Option<MailSeen>> {
-    let sql = format!("SELECT {} WHERE m.org = ?1 AND m.id = ?2", mail_columns("m.body"));
+    let columns = mail::columns("m.body");
+    let sql = format!("SELECT {columns} FROM {MAIL_FROM} WHERE m.org = ?1 AND m.id = ?2");
     db.prepare_cached(&sql)?.query_row(params![org, id.0.to_bytes()], mail_row).optional()
 }
 
 fn mail_row(row: &Row<'_>) -> Result<MailSeen> {
-    let mail = Mail {
-        id: MailId(rows::id(row, 0)?),
-        from: agent_id(row, 1)?,
-        to: agent_id(row, 2)?,
-        subject: row.get(3)?,
-        body: row.get(4)?,
-        in_reply_to: rows::optional_id(row, 5)?.map(MailId),
-        created_at: rows::time(row, 6)?,
-        read_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
-    };
-    Ok(MailSeen {
-        mail,
-        from_type: agent_type(row, 8)?,
-        body_chars: row.get::<_, i64>(9)?.unsigned_abs() as usize,
-    })
+    mail::read(&mut row.reader())
 }
 
 fn decision_row(row: &Row<'_>) -> Result<Decision> {
-    Ok(Decision {
-        id: DecisionId(rows::id(row, 0)?),
-        agent: agent_id(row, 1)?.ok_or_else(|| rows::damaged(1, "agent"))?,
-        decision: row.get(2)?,
-        reasoning: row.get(3)?,
-        context: row.get(4)?,
-        at: rows::time(row, 5)?,
-    })
+    decision::read(&mut row.reader())
 }
 
 pub(super) fn write(db: &Connection, org: i64, write: &CrewWrite) -> Result<()> {
     match write {
-        CrewWrite::AgentInsert { agent } => agent_put(db, org, agent, "INSERT")?,
-        CrewWrite::AgentUpdate { agent } => agent_put(db, org, agent, "INSERT OR REPLACE")?,
-        CrewWrite::AgentRemove { agent } => db
-            .prepare_cached("DELETE FROM crew_agents WHERE org = ?1 AND id = ?2")?
-            .execute(params![org, agent.as_str()])?,
-        CrewWrite::MailInsert { mail } => db
-            .prepare_cached(
-                "INSERT INTO mails (id, org, from_agent, to_agent, subject, body, in_reply_to, \
-                     created_at, read_at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )?
-            .execute(params![
-                mail.id.0.to_bytes(),
-                org,
-                mail.from.as_ref().map(AgentId::as_str),
-                mail.to.as_ref().map(AgentId::as_str),
-                mail.subject,
-                mail.body,
-                mail.in_reply_to.map(|mail| mail.0.to_bytes()),
-                mail.created_at.0,
-                mail.read_at.map(|at| at.0),
-            ])?,
-        CrewWrite::MailRead { mail, at } => db
-            .prepare_cached("UPDATE mails SET read_at = ?3 WHERE org = ?1 AND id = ?2")?
-            .execute(params![org, mail.0.to_bytes(), at.0])?,
-        CrewWrite::DecisionInsert { decision } => db
-            .prepare_cached(
-                "INSERT INTO decisions (id, org, agent, decision, reasoning, context, at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute(params![
-                decision.id.0.to_bytes(),
-                org,
-                decision.agent.as_str(),
-                decision.decision,
-                decision.reasoning,
-                decision.context,
-                decision.at.0,
-            ])?,
-    };
-    Ok(())
-}
-
-fn agent_put(db: &Connection, org: i64, agent: &Agent, how: &str) -> Result<usize> {
-    let sql = format!(
-        "{how} INTO crew_agents ({AGENT_ALL}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-    );
-    db.prepare_cached(&sql)?.execute(params![
-        org,
-        agent.id.as_str(),
-        agent.kind.as_str(),
-        agent.epic.map(|epic| epic.id.to_bytes()),
-        agent.task.map(|task| task.id.to_bytes()),
-        agent.idle_since.map(|at| at.0),
-        agent.last_active_at.0,
-        agent.created_at.0,
-        agent.updated_at.0,
-        agent.failed_at.map(|at| at.0),
-    ])
+        CrewWrite::AgentInsert { agent } => rows::insert(db, &agent::values(org, agent), ""),
+        CrewWrite::AgentUpdate { agent } => {
+            rows::insert(db, &agent::values(org, agent), &AGENTS.again(&["org", "id"]))
+        }
+        CrewWrite::AgentRemove { agent } => {
+            db.prepare_cached("DELETE FROM crew_agents WHERE org = ?1 AND id = ?2")?
+                .execute(params![org, agent.as_str()])?;
+            Ok(())
+        }
+        CrewWrite::MailInsert { mail } => rows::insert(db, &mail::values(org, mail), ""),
+        CrewWrite::MailRead { mail, at } => {
+            db.prepare_cached("UPDATE mails SET read_at = ?3 WHERE org = ?1 AND id = ?2")?
+                .execute(params![org, mail.0.to_bytes(), at.0])?;
+            Ok(())
+        }
+        CrewWrite::DecisionInsert { decision } => {
+            rows::insert(db, &decision::values(org, decision), "")
+        }
+    }
 }
 
 /// Above every id that can exist.
@@ -179,7 +96,7 @@ impl CrewStore for SqliteStore {
         self.read(move |db, _| {
             let org = read::org(db, &query.org)?;
             let sql = format!(
-                "SELECT {AGENT} WHERE a.org = ?1 AND (?2 IS NULL OR a.type = ?2) \
+                "SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = ?1 AND (?2 IS NULL OR a.type = ?2) \
                  AND (?3 IS NULL OR a.epic = ?3) ORDER BY a.created_at, a.id LIMIT ?4"
             );
             let found = db.prepare_cached(&sql).and_then(|mut found| {
@@ -230,7 +147,7 @@ impl CrewStore for SqliteStore {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
             let found = db.prepare_cached(&epics_sql('?')).and_then(|mut found| {
-                let id = |row: &Row<'_>| rows::task_id(row, 0, 1);
+                let id = |row: &Row<'_>| row.reader().task();
                 found.query_map(params![org, limit as i64], id)?.collect()
             });
             found.map_err(from_sqlite)

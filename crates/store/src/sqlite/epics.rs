@@ -3,45 +3,29 @@
 use async_trait::async_trait;
 use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
-use callboard_domain::job::JobId;
-use callboard_domain::policy::Phase;
-use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, Row, params};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, cards, crew, read, rows};
-use crate::crew::AGENT;
+use super::{SqliteStore, cards, read};
 use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 use crate::filter::Value;
+use crate::table::{Cells, agent};
 use crate::{CardRow, StoreError};
 
 fn waiting(row: &Row<'_>) -> Result<Waiting> {
-    Ok(Waiting { org: row.get::<_, String>(0)?.into(), task: rows::task_id(row, 1, 2)? })
+    epics::read_waiting(&mut row.reader())
 }
 
 fn adrift(row: &Row<'_>) -> Result<Adrift> {
-    let agent = crew::agent_id(row, 3)?.ok_or_else(|| rows::damaged(3, "agent"))?;
-    let Waiting { org, task } = waiting(row)?;
-    Ok(Adrift { org, agent, task })
+    epics::read_adrift(&mut row.reader())
 }
 
 fn post(row: &Row<'_>) -> Result<Post> {
-    let Adrift { org, agent, task } = adrift(row)?;
-    let phase: String = row.get(4)?;
-    let mail_at: Option<i64> = row.get(8)?;
-    Ok(Post {
-        org,
-        agent,
-        task,
-        phase: Phase::parse(&phase).ok_or_else(|| rows::damaged(4, "phase"))?,
-        heard_at: rows::time(row, 5)?.max(rows::time(row, 6)?),
-        is_run: row.get(7)?,
-        mail_at: mail_at.map(Timestamp),
-    })
+    epics::read_post(&mut row.reader())
 }
 
 fn stray(row: &Row<'_>) -> Result<Stray> {
-    Ok(Stray { org: row.get::<_, String>(0)?.into(), job: JobId(rows::id(row, 1)?) })
+    epics::read_stray(&mut row.reader())
 }
 
 fn list<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
@@ -79,7 +63,7 @@ impl EpicStore for SqliteStore {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
             let find = || -> Result<Vec<(Id, String)>> {
-                let pull = |row: &Row<'_>| Ok((rows::id(row, 0)?, row.get(1)?));
+                let pull = |row: &Row<'_>| epics::read_pull(&mut row.reader());
                 db.prepare_cached(&epics::pulls('?'))?
                     .query_map(params![org, epic.id.to_bytes()], pull)?
                     .collect()
@@ -107,8 +91,10 @@ impl EpicStore for SqliteStore {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
             let find = || -> Result<Vec<Agent>> {
-                db.prepare_cached(&epics::workers_for(AGENT, '?'))?
-                    .query_map(params![org, task.id.to_bytes()], crew::agent_row)?
+                db.prepare_cached(&epics::workers_for('?'))?
+                    .query_map(params![org, task.id.to_bytes()], |row| {
+                        agent::read(&mut row.reader())
+                    })?
                     .collect()
             };
             find().map_err(from_sqlite)

@@ -7,14 +7,17 @@ use callboard_domain::ids::{AttemptId, Prefix, TaskId};
 use callboard_domain::job::Job;
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::needs::{Needs, verify_key};
-use callboard_domain::policy::Phase;
 use callboard_domain::run::{OpenRuns, RunRecord};
-use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
+use callboard_domain::task::{Dep, Dependent, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{cards, comments, crew, jobs, knowledge, org, pulls, rows, runs};
+use super::{cards, comments, crew, jobs, knowledge, org, pulls, runs};
+use crate::table::Cells;
+use crate::table::attempt::{self, ATTEMPT};
+use crate::table::entry::{self, ENTRY};
+use crate::table::task::{self, DEP, DEPENDENT, TASK, TASK_FROM};
 
 /// The rows that a command needs.
 pub(super) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &Needs) -> Result<Rows> {
@@ -235,35 +238,35 @@ pub(super) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>
 /// A task, and when it was removed.
 fn task_row(db: &Connection, org: i64, id: TaskId) -> Result<Option<(Task, Option<Timestamp>)>> {
     let sql = format!(
-        "SELECT {}, t.removed_at FROM {} WHERE t.id = ?1 AND t.org = ?2 AND t.prefix = ?3",
-        rows::TASK,
-        rows::TASK_FROM
+        "SELECT {TASK}, t.removed_at FROM {TASK_FROM} \
+         WHERE t.id = ?1 AND t.org = ?2 AND t.prefix = ?3"
     );
     let read = |row: &Row<'_>| {
-        let removed_at: Option<i64> = row.get(rows::TASK_COLUMNS)?;
-        Ok((rows::task(row)?, removed_at.map(Timestamp)))
+        let mut row = row.reader();
+        Ok((task::read(&mut row)?, row.time_if()?))
     };
     db.prepare_cached(&sql)?
         .query_row(params![id.id.to_bytes(), org, id.prefix.as_str()], read)
         .optional()
 }
 
+fn attempt_row(row: &Row<'_>) -> Result<Attempt> {
+    attempt::read(&mut row.reader())
+}
+
 fn newest_attempt(db: &Connection, task: &Task) -> Result<Option<Attempt>> {
     let Some(newest) = task.newest_attempt else { return Ok(None) };
-    let sql = format!(
-        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task \
-         WHERE a.id = ?1",
-        rows::ATTEMPT
-    );
-    db.prepare_cached(&sql)?.query_row([newest.0.to_bytes()], rows::attempt).optional()
+    let sql =
+        format!("SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.id = ?1");
+    db.prepare_cached(&sql)?.query_row([newest.0.to_bytes()], attempt_row).optional()
 }
 
 pub(super) fn attempt(db: &Connection, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
     let sql = format!(
-        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.id = ?1 AND t.org = ?2",
-        rows::ATTEMPT
+        "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
+         WHERE a.id = ?1 AND t.org = ?2"
     );
-    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], rows::attempt).optional()
+    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], attempt_row).optional()
 }
 
 fn attempt_by_key(
@@ -274,12 +277,11 @@ fn attempt_by_key(
     key: &str,
 ) -> Result<Option<Attempt>> {
     let sql = format!(
-        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task \
-         WHERE a.task = ?1 AND a.actor = ?2 AND a.key = ?3 AND t.org = ?4",
-        rows::ATTEMPT
+        "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
+         WHERE a.task = ?1 AND a.actor = ?2 AND a.key = ?3 AND t.org = ?4"
     );
     db.prepare_cached(&sql)?
-        .query_row(params![task.id.to_bytes(), actor.as_str(), key, org], rows::attempt)
+        .query_row(params![task.id.to_bytes(), actor.as_str(), key, org], attempt_row)
         .optional()
 }
 
@@ -290,35 +292,31 @@ pub(super) fn deps(db: &Connection, task: TaskId) -> Result<Vec<Dep>> {
 /// The deps of a task with their positions, in this order.
 fn placed_deps(db: &Connection, task: TaskId) -> Result<Vec<(i32, Dep)>> {
     let sql = format!(
-        "SELECT {}, deps.position FROM deps JOIN tasks d ON d.id = deps.dep \
-         WHERE deps.task = ?1 ORDER BY deps.position",
-        rows::DEP
+        "SELECT deps.position, {DEP} FROM deps JOIN tasks d ON d.id = deps.dep \
+         WHERE deps.task = ?1 ORDER BY deps.position"
     );
-    let read = |row: &Row<'_>| Ok((row.get(rows::DEP_COLUMNS)?, rows::dep(row)?));
+    let read = |row: &Row<'_>| {
+        let mut row = row.reader();
+        Ok((row.count()?, task::read_dep(&mut row)?))
+    };
     db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], read)?.collect()
 }
 
 fn dependents(db: &Connection, task: TaskId) -> Result<Vec<Dependent>> {
-    let read = |row: &Row<'_>| {
-        let phase = Phase::parse(row.get_ref(3)?.as_str()?);
-        Ok(Dependent {
-            id: rows::task_id(row, 0, 1)?,
-            project: row.get(4)?,
-            open_deps: row.get(2)?,
-            phase: phase.unwrap_or(Phase::Initial),
-        })
-    };
-    db.prepare_cached(
-        "SELECT t.id, t.prefix, t.open_deps, t.phase, t.project FROM deps JOIN tasks t ON t.id = deps.task \
-         WHERE deps.dep = ?1 AND t.removed_at IS NULL",
-    )?
-    .query_map([task.id.to_bytes()], read)?
-    .collect()
+    let sql = format!(
+        "SELECT {DEPENDENT} FROM deps JOIN tasks t ON t.id = deps.task \
+         WHERE deps.dep = ?1 AND t.removed_at IS NULL"
+    );
+    let read = |row: &Row<'_>| task::read_dependent(&mut row.reader());
+    db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], read)?.collect()
 }
 
 /// Every edge that can be reached by following deps from `start`.
 fn ancestry(db: &Connection, start: TaskId) -> Result<Vec<(TaskId, TaskId)>> {
-    let read = |row: &Row<'_>| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
+    let read = |row: &Row<'_>| {
+        let mut row = row.reader();
+        Ok((row.task()?, row.task()?))
+    };
     db.prepare_cached(
         "WITH RECURSIVE above (id) AS (
              SELECT ?1 UNION SELECT deps.dep FROM deps JOIN above ON deps.task = above.id)
@@ -354,25 +352,10 @@ fn body(db: &Connection, task: TaskId) -> Result<(String, Option<String>)> {
 
 /// The newest lines of a task's history, oldest first.
 fn entries(db: &Connection, task: TaskId, limit: usize) -> Result<Vec<EntryRow>> {
-    let read = |row: &Row<'_>| {
-        let who = row.get_ref(1)?.as_str()?;
-        let entry = Entry {
-            who: who.parse().unwrap_or_else(|_| {
-                "system:unknown".parse().expect("a constant actor is well formed")
-            }),
-            at: Timestamp(row.get(2)?),
-            did: row.get(3)?,
-            text: row.get(4)?,
-        };
-        let attempt = rows::optional_id(row, 5)?.map(AttemptId);
-        Ok(EntryRow { number: row.get(0)?, entry, attempt })
-    };
+    let sql = format!("SELECT {ENTRY} FROM entries WHERE task = ?1 ORDER BY number DESC LIMIT ?2");
     let mut entries: Vec<EntryRow> = db
-        .prepare_cached(
-            "SELECT number, who, at, did, text, attempt FROM entries WHERE task = ?1 \
-             ORDER BY number DESC LIMIT ?2",
-        )?
-        .query_map(params![task.id.to_bytes(), limit as i64], read)?
+        .prepare_cached(&sql)?
+        .query_map(params![task.id.to_bytes(), limit as i64], |row| entry::read(&mut row.reader()))?
         .collect::<Result<_>>()?;
     entries.reverse();
     Ok(entries)

@@ -6,9 +6,11 @@ use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result};
 
-use super::{read, rows};
+use super::read;
 use crate::FreeQuery;
 use crate::filter::Value;
+use crate::table::attempt::ATTEMPT;
+use crate::table::task::TASK;
 
 const UNTOUCHED: &str = "t.project = ?1 AND t.phase = 'initial' AND t.open_deps = 0 \
      AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL";
@@ -76,8 +78,7 @@ fn sql(kind: &str, below: bool) -> String {
         "SELECT {}, {} FROM {from} \
          WHERE {kind} AND t.open_blockers = 0 AND t.priority <= ?3 AND {below} AND ?4 IS NOT NULL \
          ORDER BY t.priority, t.id LIMIT ?2",
-        rows::TASK,
-        rows::ATTEMPT,
+        TASK, ATTEMPT,
     )
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use callboard_domain::ids::{Id, Prefix, TaskId};
-use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeSource};
+use callboard_domain::ids::TaskId;
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
@@ -14,10 +14,8 @@ use crate::knowledge::vectors::{Needle, VectorCache, VectorRow, pack};
 use crate::knowledge::{
     Embedded, KnowledgeHit, KnowledgeQuery, QueryVector, Unembedded, analyser, snippet,
 };
-
-const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.source, k.source_task, \
-     t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by \
-     FROM knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
+use crate::table::Cells;
+use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
 
 pub(super) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Result<()> {
     let number = counts(db, org)?.entries;
@@ -28,25 +26,7 @@ pub(super) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Resul
              tokens = tokens + excluded.tokens, version = version + 1",
     )?
     .execute(params![org, indexed.tokens])?;
-    db.prepare_cached(
-        "INSERT INTO knowledge (id, org, number, title, body, tags, confidence, source, \
-             source_task, created_at, created_by, expires_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-    )?
-    .execute(params![
-        entry.id.0.to_bytes(),
-        org,
-        number,
-        entry.title,
-        entry.body,
-        entry.tags.join(" "),
-        entry.confidence,
-        entry.source.as_str(),
-        entry.source_task.map(|task| task.id.to_bytes()),
-        entry.created_at.0,
-        entry.created_by.as_str(),
-        entry.expires_at.map(|at| at.0),
-    ])?;
+    rows::insert(db, &knowledge::values(org, number, entry), "")?;
     let mut add = db.prepare_cached(
         "INSERT INTO knowledge_terms (org, term, part, postings) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT (org, term, part) DO UPDATE \
@@ -64,9 +44,7 @@ pub(super) fn link(
     entry: KnowledgeId,
     kind: EdgeKind,
 ) -> Result<()> {
-    db.prepare_cached("INSERT INTO knowledge_edges (task, entry, kind) VALUES (?1, ?2, ?3)")?
-        .execute(params![task.id.to_bytes(), entry.0.to_bytes(), kind.as_str()])?;
-    Ok(())
+    rows::insert(db, &knowledge::edge_values(task, entry, kind), "")
 }
 
 pub(super) fn supersede(
@@ -83,53 +61,19 @@ pub(super) fn supersede(
 }
 
 pub(super) fn counts(db: &Connection, org: i64) -> Result<Counts> {
-    let read = |row: &Row<'_>| {
-        Ok(Counts {
-            entries: row.get(0)?,
-            tokens: row.get(1)?,
-            version: row.get(2)?,
-            stamp: row.get(3)?,
-        })
-    };
-    db.prepare_cached(
-        "SELECT entries, tokens, version, stamp FROM knowledge_counts WHERE org = ?1",
-    )?
-    .query_row([org], read)
-    .optional()
-    .map(Option::unwrap_or_default)
+    let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = ?1");
+    let read = |row: &Row<'_>| knowledge::read_counts(&mut row.reader());
+    db.prepare_cached(&sql)?.query_row([org], read).optional().map(Option::unwrap_or_default)
 }
 
 pub(super) fn find(db: &Connection, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
-    db.prepare_cached(&format!("SELECT {ENTRY} WHERE k.id = ?1 AND k.org = ?2"))?
+    db.prepare_cached(&format!("SELECT {ENTRY} FROM {ENTRY_FROM} WHERE k.id = ?1 AND k.org = ?2"))?
         .query_row(params![id.0.to_bytes(), org], entry)
         .optional()
 }
 
 fn entry(row: &Row<'_>) -> Result<KnowledgeEntry> {
-    let source_task = match row.get::<_, Option<[u8; 16]>>(6)? {
-        Some(bytes) => {
-            let prefix: Option<String> = row.get(7)?;
-            let prefix = prefix.and_then(|prefix| Prefix::parse(&prefix));
-            let prefix = prefix.unwrap_or_else(Prefix::fallback);
-            Some(TaskId { id: Id::from_bytes(bytes), prefix })
-        }
-        None => None,
-    };
-    let source = KnowledgeSource::parse(row.get_ref(5)?.as_str()?);
-    let superseded_by = row.get::<_, Option<[u8; 16]>>(11)?;
-    Ok(KnowledgeEntry {
-        id: KnowledgeId(rows::id(row, 0)?),
-        title: row.get(1)?,
-        body: row.get(2)?,
-        tags: row.get_ref(3)?.as_str()?.split_whitespace().map(str::to_owned).collect(),
-        confidence: row.get(4)?,
-        source: source.ok_or_else(|| rows::damaged(5, "source"))?,
-        source_task,
-        created_at: rows::time(row, 8)?,
-        created_by: rows::actor(row, 9)?,
-        expires_at: row.get::<_, Option<i64>>(10)?.map(Timestamp),
-        superseded_by: superseded_by.map(|bytes| KnowledgeId(Id::from_bytes(bytes))),
-    })
+    knowledge::read(&mut row.reader())
 }
 
 pub(super) fn search(
@@ -207,21 +151,9 @@ fn produced_by(db: &Connection, task: TaskId) -> Result<Vec<u32>> {
 }
 
 fn candidate(db: &Connection, org: i64, number: u32) -> Result<Candidate> {
-    let read = |row: &Row<'_>| {
-        Ok(Candidate {
-            number,
-            id: KnowledgeId(rows::id(row, 0)?),
-            confidence: row.get(1)?,
-            created_at: rows::time(row, 2)?,
-            expires_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
-            is_superseded: row.get(4)?,
-        })
-    };
-    db.prepare_cached(
-        "SELECT id, confidence, created_at, expires_at, superseded_by IS NOT NULL \
-         FROM knowledge WHERE org = ?1 AND number = ?2",
-    )?
-    .query_row(params![org, number], read)
+    let sql = format!("SELECT {CANDIDATE} FROM knowledge WHERE org = ?1 AND number = ?2");
+    let read = |row: &Row<'_>| knowledge::read_candidate(&mut row.reader());
+    db.prepare_cached(&sql)?.query_row(params![org, number], read)
 }
 
 fn cosines(
@@ -268,20 +200,12 @@ pub(super) fn unembedded(
     model: &str,
     limit: usize,
 ) -> Result<Vec<Unembedded>> {
-    let read = |row: &Row<'_>| {
-        Ok(Unembedded {
-            org: row.get(0)?,
-            number: row.get(1)?,
-            id: KnowledgeId(rows::id(row, 2)?),
-            title: row.get(3)?,
-            body: row.get(4)?,
-        })
-    };
-    db.prepare_cached(
-        "SELECT org, number, id, title, body FROM knowledge WHERE org = ?1 AND number >= \
+    let read = |row: &Row<'_>| knowledge::read_unembedded(&mut row.reader());
+    db.prepare_cached(&format!(
+        "SELECT {UNEMBEDDED} FROM knowledge WHERE org = ?1 AND number >= \
              coalesce((SELECT upto FROM knowledge_models WHERE org = ?1 AND model = ?2), 0) \
-         ORDER BY number LIMIT ?3",
-    )?
+         ORDER BY number LIMIT ?3"
+    ))?
     .query_map(params![org, model, limit as i64], read)?
     .collect()
 }

@@ -1,17 +1,15 @@
 //! Codes and page sessions, in the embedded store.
 
 use async_trait::async_trait;
-use callboard_domain::page::{PageGrant, PageKey, PageKeyKind};
+use callboard_domain::page::{PageGrant, PageKey};
 use callboard_domain::time::Timestamp;
-use callboard_domain::token::TokenId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, read, rows};
+use super::{SqliteStore, read};
+use crate::table::Cells;
+use crate::table::page_key::{self, KEY};
 use crate::{NewPageKey, PageHash, PageStore, Store, StoreError};
-
-const KEY: &str = "kind, (SELECT name FROM orgs WHERE orgs.id = page_keys.org), actor, token, \
-     rights, created_at, expires_at";
 
 fn add(db: &Connection, key: &NewPageKey, now: Timestamp) -> Result<(), StoreError> {
     let org = read::org(db, &key.org)?;
@@ -51,22 +49,7 @@ fn session(db: &Connection, hash: PageHash) -> Result<Option<PageKey>> {
 }
 
 fn page_key(row: &Row<'_>) -> Result<PageKey> {
-    let kind = PageKeyKind::parse(row.get_ref(0)?.as_str()?);
-    let grant = match (rows::optional_id(row, 3)?, row.get::<_, Option<String>>(4)?) {
-        (Some(token), None) => PageGrant::Token(TokenId(token)),
-        (None, Some(rights)) => PageGrant::Terminal(
-            serde_json::from_str(&rights).map_err(|_| rows::damaged(4, "rights"))?,
-        ),
-        _ => return Err(rows::damaged(4, "rights")),
-    };
-    Ok(PageKey {
-        kind: kind.ok_or_else(|| rows::damaged(0, "kind"))?,
-        org: row.get::<_, String>(1)?.into(),
-        actor: rows::actor(row, 2)?,
-        grant,
-        created_at: rows::time(row, 5)?,
-        expires_at: rows::time(row, 6)?,
-    })
+    page_key::read(&mut row.reader())
 }
 
 #[async_trait]

@@ -1,14 +1,14 @@
 //! Pull requests: reads and writes.
 
 use async_trait::async_trait;
-use callboard_domain::ids::{Prefix, TaskId};
-use callboard_domain::job::JobId;
+use callboard_domain::ids::TaskId;
 use callboard_domain::pull::Pull;
 use rusqlite::{Connection, Result, Row, params};
 
 use super::errors::from_sqlite;
 use super::{SqliteStore, rows};
-use crate::pulls::{PULL, PULL_AGAIN, PULL_ALL, PULL_FROM};
+use crate::table::Cells;
+use crate::table::pull::{AGAIN, PULL, PULL_FROM, read, values};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
 /// The newest number of an org's local pull requests.
@@ -19,29 +19,7 @@ pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
 }
 
 pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
-    let places: Vec<String> = (1..=18).map(|n| format!("?{n}")).collect();
-    let sql = format!("INSERT INTO pulls ({PULL_ALL}) VALUES ({}) {PULL_AGAIN}", places.join(", "));
-    db.prepare_cached(&sql)?.execute(params![
-        org,
-        pull.forge,
-        pull.repo,
-        pull.number as i64,
-        pull.url,
-        pull.status,
-        pull.branch,
-        pull.base,
-        pull.head,
-        pull.title,
-        pull.task.map(|task| task.id.to_bytes()),
-        pull.job.map(|job| job.0.to_bytes()),
-        pull.machine,
-        pull.created_at.0,
-        pull.changed_at.0,
-        pull.is_awaited,
-        pull.merge_commit,
-        pull.is_revoked,
-    ])?;
-    Ok(())
+    rows::insert(db, &values(org, pull), AGAIN)
 }
 
 /// Pull requests of a task, the oldest first.
@@ -53,28 +31,7 @@ pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Vec<Pull>> {
 }
 
 fn pull(row: &Row<'_>) -> Result<PullOf> {
-    let prefix = row.get::<_, Option<String>>(11)?.and_then(|prefix| Prefix::parse(&prefix));
-    let prefix = prefix.unwrap_or_else(Prefix::fallback);
-    let pull = Pull {
-        forge: row.get(1)?,
-        repo: row.get(2)?,
-        number: row.get::<_, i64>(3)?.unsigned_abs(),
-        url: row.get(4)?,
-        status: row.get(5)?,
-        branch: row.get(6)?,
-        base: row.get(7)?,
-        head: row.get(8)?,
-        title: row.get(9)?,
-        task: rows::optional_id(row, 10)?.map(|id| TaskId { id, prefix }),
-        job: rows::optional_id(row, 12)?.map(JobId),
-        machine: row.get(13)?,
-        created_at: rows::time(row, 14)?,
-        changed_at: rows::time(row, 15)?,
-        is_awaited: row.get(16)?,
-        merge_commit: row.get(17)?,
-        is_revoked: row.get(18)?,
-    };
-    Ok(PullOf { org: row.get::<_, String>(0)?.into(), pull })
+    read(&mut row.reader())
 }
 
 #[async_trait]

@@ -4,17 +4,22 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, IdKind, Prefix, TaskId, TaskName};
+use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
 use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
 use super::errors::from_sqlite;
-use super::{fetch, rows, tick};
+use super::{fetch, tick};
 use crate::filter::{Filter, Leg, Value};
 use crate::id_table::id_table;
 use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
+use crate::table::Cells;
+use crate::table::attempt::{self, ATTEMPT};
+use crate::table::event::{self, EVENT};
+use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
+use crate::table::task::{self, TASK};
 use crate::{
     AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery,
     TasksByState,
@@ -79,8 +84,8 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     };
     format!(
         "SELECT {}, {} FROM {from} WHERE {} ORDER BY {} LIMIT {}",
-        rows::TASK,
-        rows::ATTEMPT,
+        TASK,
+        ATTEMPT,
         filter.sql(),
         query.order(),
         query.limit
@@ -130,13 +135,13 @@ pub(super) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Resul
     let mut found = statement.query(params_from_iter(values))?;
     let mut tasks = Vec::new();
     while let Some(row) = found.next()? {
-        match (rows::task(row), rows::attempt_beside_task(row)) {
-            (Ok(task), Ok(newest)) => {
+        match task::read_with_attempt(&mut row.reader()) {
+            Ok((task, newest)) => {
                 let deps =
                     fetch::deps(db, task.id)?.iter().filter(|d| !d.removed).map(|d| d.id).collect();
                 tasks.push(TaskRow { task, deps, newest });
             }
-            (Err(error), _) | (_, Err(error)) => {
+            Err(error) => {
                 tracing::error!(%error, "a task's row is damaged; run callboard doctor");
             }
         }
@@ -171,7 +176,9 @@ pub(super) fn ids(
         "SELECT id FROM {table} WHERE id >= ?1 AND id <= ?2 AND org = ?3 \
          ORDER BY id DESC LIMIT ?4",
     ))?
-    .query_map(params![low.to_bytes(), high.to_bytes(), org, limit as i64], |row| rows::id(row, 0))?
+    .query_map(params![low.to_bytes(), high.to_bytes(), org, limit as i64], |row| {
+        row.reader().id()
+    })?
     .collect()
 }
 
@@ -184,7 +191,7 @@ fn task_ids_by_name(db: &Connection, org: i64, typed: &str, _: usize) -> Result<
     )?;
     for TaskName { prefix, number } in [name, name.in_capitals()] {
         let values = params![org, prefix.as_str(), number];
-        if let Some(found) = find.query_row(values, |row| rows::task_id(row, 0, 1)).optional()? {
+        if let Some(found) = find.query_row(values, |row| row.reader().task()).optional()? {
             return Ok(vec![found]);
         }
     }
@@ -205,7 +212,7 @@ fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Re
              AND (?4 IS NULL OR lower(prefix) = lower(?4)) \
          ORDER BY id DESC LIMIT ?5",
     )?
-    .query_map(values, |row| rows::task_id(row, 0, 1))?
+    .query_map(values, |row| row.reader().task())?
     .collect()
 }
 
@@ -217,7 +224,7 @@ fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Resu
         "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
          ORDER BY id DESC LIMIT ?2",
     )?;
-    let ids = recent.query_map(params![org, SEARCHED_MAX], |row| rows::task_id(row, 0, 1))?;
+    let ids = recent.query_map(params![org, SEARCHED_MAX], |row| row.reader().task())?;
     let ends_so =
         |id: &Result<TaskId>| id.as_ref().is_ok_and(|id| id.id.to_string().ends_with(&typed));
     ids.filter(ends_so).take(limit).collect()
@@ -230,7 +237,7 @@ fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> R
              AND lower(substr(prefix, 1, length(?2))) = lower(?2) \
          ORDER BY id DESC LIMIT ?3",
     )?
-    .query_map(params![org, typed, limit as i64], |row| rows::task_id(row, 0, 1))?
+    .query_map(params![org, typed, limit as i64], |row| row.reader().task())?
     .collect()
 }
 
@@ -244,11 +251,13 @@ pub(super) fn attempts(
     let sql = format!(
         "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
          ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
-        rows::ATTEMPT,
+        ATTEMPT,
         filter.sql(),
         query.limit
     );
-    db.prepare_cached(&sql)?.query_map(params_from_iter(filter.values), rows::attempt)?.collect()
+    db.prepare_cached(&sql)?
+        .query_map(params_from_iter(filter.values), |row| attempt::read(&mut row.reader()))?
+        .collect()
 }
 
 pub(super) fn attempts_overdue(
@@ -257,10 +266,8 @@ pub(super) fn attempts_overdue(
     limit: usize,
 ) -> Result<Vec<Overdue>> {
     let read = |row: &Row<'_>| {
-        Ok(Overdue {
-            attempt: AttemptId(Id::from_bytes(row.get(0)?)),
-            org: row.get_ref(1)?.as_str()?.into(),
-        })
+        let mut row = row.reader();
+        Ok(Overdue { attempt: AttemptId(row.id()?), org: row.str()?.into() })
     };
     db.prepare_cached(
         "SELECT a.id, o.name FROM attempts a JOIN tasks t ON t.id = a.task JOIN orgs o ON o.id = t.org \
@@ -275,11 +282,13 @@ pub(super) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEv
     let filter = Filter::of_events(SIGN, query);
     let sql = format!(
         "SELECT {} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
-        rows::EVENT,
+        EVENT,
         filter.sql(),
         i64::try_from(query.limit).unwrap_or(i64::MAX)
     );
-    db.prepare_cached(&sql)?.query_map(params_from_iter(filter.values), rows::event)?.collect()
+    db.prepare_cached(&sql)?
+        .query_map(params_from_iter(filter.values), |row| event::read(&mut row.reader()))?
+        .collect()
 }
 
 pub(super) fn events_after(db: &Connection, seen: u64) -> Result<Vec<LoggedEvent>, StoreError> {
@@ -302,42 +311,33 @@ pub(super) fn last_at(db: &Connection) -> Result<i64> {
 }
 
 pub(super) fn project(db: &Connection, id: i64) -> Result<Option<Project>> {
-    db.prepare_cached("SELECT id, name, prefix FROM projects WHERE id = ?1")?
+    db.prepare_cached(&format!("SELECT {PROJECT_NAME} FROM projects p WHERE id = ?1"))?
         .query_row([id], project_row)
         .optional()
 }
 
 pub(super) fn project_of_repo(db: &Connection, org: &str, repo: i64) -> Result<Option<Project>> {
-    db.prepare_cached(
-        "SELECT p.id, p.name, p.prefix FROM repos r JOIN projects p ON p.id = r.project \
-             JOIN orgs o ON o.id = p.org WHERE r.id = ?1 AND o.name = ?2",
-    )?
+    db.prepare_cached(&format!(
+        "SELECT {PROJECT_NAME} FROM repos r JOIN projects p ON p.id = r.project \
+             JOIN orgs o ON o.id = p.org WHERE r.id = ?1 AND o.name = ?2"
+    ))?
     .query_row(params![repo, org], project_row)
     .optional()
 }
 
 pub(super) fn repos_on(db: &Connection, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
-    let read = |row: &Row<'_>| {
-        let path: String = row.get(5)?;
-        let repo = Repo { id: row.get(3)?, machine: row.get(4)?, path: path.into() };
-        Ok(OwnedRepo { repo, project: project_row(row)? })
-    };
-    db.prepare_cached(
-        "SELECT p.id, p.name, p.prefix, r.id, r.machine, r.path \
+    let read = |row: &Row<'_>| project::read_owned(&mut row.reader());
+    db.prepare_cached(&format!(
+        "SELECT {PROJECT_NAME}, {REPO} \
              FROM repos r JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
-             WHERE o.name = ?1 AND r.machine = ?2 ORDER BY r.id",
-    )?
+             WHERE o.name = ?1 AND r.machine = ?2 ORDER BY r.id"
+    ))?
     .query_map(params![org, machine], read)?
     .collect()
 }
 
 pub(super) fn project_row(row: &Row<'_>) -> Result<Project> {
-    let prefix = row.get_ref(2)?.as_str()?;
-    Ok(Project {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        prefix: Prefix::parse(prefix).unwrap_or_else(Prefix::fallback),
-    })
+    project::read_name(&mut row.reader())
 }
 
 pub(super) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<Option<PathBuf>> {
@@ -356,15 +356,9 @@ pub(super) fn output(db: &Connection, attempt: AttemptId) -> Result<Option<Strin
 }
 
 pub(super) fn repo(db: &Connection, project: i64) -> Result<Option<Repo>> {
-    let read = |row: &Row<'_>| {
-        let path: String = row.get(2)?;
-        Ok(Repo { id: row.get(0)?, machine: row.get(1)?, path: path.into() })
-    };
-    db.prepare_cached(
-        "SELECT id, machine, path FROM repos WHERE project = ?1 ORDER BY position, id DESC LIMIT 1",
-    )?
-    .query_row([project], read)
-    .optional()
+    let sql = format!("SELECT {REPO} FROM repos r WHERE r.project = ?1 {REPO_ORDER} LIMIT 1");
+    let read = |row: &Row<'_>| project::read_repo(&mut row.reader());
+    db.prepare_cached(&sql)?.query_row([project], read).optional()
 }
 
 pub(super) fn quota_used(db: &Connection, org: i64, metric: &str, period: &str) -> Result<u64> {

@@ -7,8 +7,10 @@ use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, fetch, read};
-use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
+use super::{SqliteStore, fetch, read, rows as table_rows};
+use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
+use crate::table::Cells;
+use crate::table::retry::{self, KEY, RETRIES, RETRY};
 use crate::{CallKey, KeptCall, Op, RetryStore, Store, StoreError};
 
 /// The rows of a key, without expired ones.
@@ -20,41 +22,19 @@ pub(super) fn rows(
     key: &str,
     now: Timestamp,
 ) -> Result<Vec<Row>> {
-    let row = |row: &rusqlite::Row<'_>| {
-        Ok(Row {
-            step: row.get(0)?,
-            at: Timestamp(row.get(1)?),
-            digest: row.get::<_, Option<String>>(2)?.as_deref().and_then(unhex),
-            kept: row.get(3)?,
-        })
-    };
+    let row = |row: &rusqlite::Row<'_>| retry::read(&mut row.reader());
     let since = now.plus_ms(-RETRIES_KEPT_MS).0;
-    db.prepare_cached(
-        "SELECT step, at, digest, kept FROM retries \
-         WHERE org = ?1 AND actor = ?2 AND tool = ?3 AND key = ?4 AND at > ?5",
-    )?
-    .query_map(params![org, actor, tool, key, since], row)?
-    .collect()
+    let sql = format!(
+        "SELECT {RETRY} FROM retries r \
+         WHERE org = ?1 AND actor = ?2 AND tool = ?3 AND key = ?4 AND at > ?5"
+    );
+    db.prepare_cached(&sql)?.query_map(params![org, actor, tool, key, since], row)?.collect()
 }
 
 pub(super) fn remember(db: &Connection, org: i64, op: &Op, row: &Row) -> Result<()> {
     let Some(key) = &op.retry_key else { return Ok(()) };
-    let digest = row.digest.map(hex);
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO retries (org, actor, tool, key, step, at, digest, kept) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?
-    .execute(params![
-        org,
-        op.actor.as_str(),
-        op.tool,
-        key.key(),
-        row.step,
-        row.at.0,
-        digest,
-        row.kept
-    ])?;
-    Ok(())
+    let values = retry::values(org, op.actor.as_str(), op.tool, key.key(), row);
+    table_rows::insert(db, &values, &RETRIES.again(&KEY))
 }
 
 /// Refuses unless the caller still holds what the first call gave.

@@ -10,57 +10,32 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
 
 use super::errors::from_sqlite;
-use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::{SqliteStore, read, rows};
 use crate::runs::{
-    FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, RUNNERS, RUNNERS_KEPT_MS,
-    UNNUMBERED, follow, is_followed, json, overdue, runner_put, tail, tail_drop, tail_put,
+    FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed, overdue,
+    runner_put, tail, tail_drop, tail_put,
 };
+use crate::table::Cells;
+use crate::table::job::{self, JOB, JOB_FROM};
+use crate::table::run::{self, RUN, STEPS};
 use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
 };
-
-const RUN_COLUMNS: usize = 17;
 
 fn record_sql(rest: &str) -> String {
     format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
 }
 
 fn record(row: &Row<'_>) -> Result<RunRecord> {
-    let job = job(row)?;
-    let at = |column: usize| JOB_COLUMNS + column;
-    let needed = |what| move || rows::damaged(JOB_COLUMNS, what);
-    let run = Run {
-        job: job.id,
-        order: rows::json(row, at(0), "spec")?.ok_or_else(needed("spec"))?,
-        content_hash: row.get(at(1))?,
-        changed_at: rows::time(row, at(2))?,
-        summary: row.get(at(3))?,
-        attempt: row.get(at(4))?,
-        fence: row.get::<_, i64>(at(5))?.unsigned_abs(),
-        started_at: row.get::<_, Option<i64>>(at(6))?.map(Timestamp),
-        expires_at: rows::time(row, at(7))?,
-        bound_to: row.get(at(8))?,
-        runs_on: row.get(at(9))?,
-        artifacts: rows::json(row, at(10), "artifacts")?.ok_or_else(needed("artifacts"))?,
-        question: rows::json(row, at(11), "question")?,
-        pr: rows::json(row, at(12), "pr")?,
-        up_at: row.get::<_, Option<i64>>(at(13))?.map(Timestamp),
-        gone_at: row.get::<_, Option<i64>>(at(14))?.map(Timestamp),
-        webhook: rows::json(row, at(15), "webhook")?,
-        terminal: rows::json(row, at(16), "terminal")?,
-    };
-    Ok(RunRecord { job, run })
+    run::read(&mut row.reader())
 }
 
 fn seen(row: &Row<'_>) -> Result<RunSeen> {
-    const MORE: usize = JOB_COLUMNS + RUN_COLUMNS;
-    let version = row.get::<_, i64>(MORE + 1)?.unsigned_abs();
-    Ok(RunSeen { record: record(row)?, position: row.get(MORE)?, version })
+    run::read_seen(&mut row.reader())
 }
 
 fn due(row: &Row<'_>) -> Result<DueJob> {
-    Ok(DueJob { job: job(row)?, org: row.get::<_, String>(JOB_COLUMNS)?.into() })
+    job::read_due(&mut row.reader())
 }
 
 pub(super) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunRecord>> {
@@ -213,56 +188,11 @@ fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>>
 }
 
 pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
-    let places: Vec<String> = (1..=22).map(|n| format!("?{n}")).collect();
-    let sql = format!("INSERT INTO runs ({RUN_ALL}) VALUES ({})", places.join(", "));
-    db.prepare_cached(&sql)?.execute(params![
-        run.job.0.to_bytes(),
-        org,
-        task.id.to_bytes(),
-        run.order.key(),
-        run.content_hash,
-        json(&run.order),
-        UNNUMBERED,
-        run.changed_at.0,
-        run.summary,
-        run.attempt,
-        run.fence as i64,
-        run.started_at.map(|at| at.0),
-        run.expires_at.0,
-        run.bound_to,
-        run.runs_on,
-        json(&run.artifacts),
-        run.question.as_ref().map(json),
-        run.pr.as_ref().map(json),
-        run.up_at.map(|at| at.0),
-        run.gone_at.map(|at| at.0),
-        run.webhook.as_ref().map(json),
-        run.terminal.as_ref().map(json),
-    ])?;
-    Ok(())
+    rows::insert(db, &run::values(org, run, Some(task)), "")
 }
 
-pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
-    let set: Vec<String> =
-        (2..).zip(RUN_STEPS).map(|(n, column)| format!("{column} = ?{n}")).collect();
-    let sql = format!("UPDATE runs SET {} WHERE job = ?1", set.join(", "));
-    db.prepare_cached(&sql)?.execute(params![
-        run.job.0.to_bytes(),
-        run.changed_at.0,
-        run.summary,
-        run.attempt,
-        run.fence as i64,
-        run.started_at.map(|at| at.0),
-        run.runs_on,
-        json(&run.artifacts),
-        run.question.as_ref().map(json),
-        run.pr.as_ref().map(json),
-        run.expires_at.0,
-        run.up_at.map(|at| at.0),
-        run.gone_at.map(|at| at.0),
-        run.terminal.as_ref().map(json),
-    ])?;
-    Ok(())
+pub(super) fn update(db: &Connection, org: i64, run: &Run) -> Result<()> {
+    rows::update(db, &run::values(org, run, None), "job", &STEPS)
 }
 
 /// Records that the event with this number is the newest step of a job.
@@ -401,10 +331,10 @@ impl RunStore for SqliteStore {
             let org = read::org(db, org)?;
             let mut found = db.prepare_cached(&tail("?1", "?2")).map_err(from_sqlite)?;
             let values = params![job.0.to_bytes(), org];
-            let tail = |row: &Row<'_>| {
-                Ok(RunTail { fence: row.get::<_, i64>(0)?.unsigned_abs(), text: row.get(1)? })
-            };
-            found.query_row(values, tail).optional().map_err(from_sqlite)
+            found
+                .query_row(values, |row| run::read_tail(&mut row.reader()))
+                .optional()
+                .map_err(from_sqlite)
         })
     }
 
@@ -433,10 +363,7 @@ impl RunStore for SqliteStore {
 
     async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError> {
         self.shared.read(|db, _| {
-            let seen = |row: &Row<'_>| {
-                let (runner, machine) = (rows::actor(row, 0)?, row.get(1)?);
-                Ok(RunnerSeen { runner, machine, seen_at: rows::time(row, 2)? })
-            };
+            let seen = |row: &Row<'_>| run::read_runner(&mut row.reader());
             let mut found = db.prepare_cached(RUNNERS).map_err(from_sqlite)?;
             found.query_map([], seen).and_then(Iterator::collect).map_err(from_sqlite)
         })

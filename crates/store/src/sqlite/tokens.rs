@@ -2,14 +2,13 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::time::Timestamp;
-use callboard_domain::token::{Revoked, Token, TokenId};
+use callboard_domain::token::{Token, TokenId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
-use super::{rows, settle};
+use super::settle;
+use crate::table::Cells;
+use crate::table::token::{self, TOKEN, TOKEN_FROM};
 use crate::{KeptToken, TokenGrant};
-
-const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.created_at, k.created_by, \
-     k.expires_at, k.revoked_at, k.revoked_by FROM tokens k JOIN orgs o ON o.id = k.org";
 
 pub(super) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -47,13 +46,14 @@ pub(super) fn revoke(
 }
 
 pub(super) fn find(db: &Connection, id: TokenId) -> Result<Option<KeptToken>> {
-    db.prepare_cached(&format!("SELECT {TOKEN} WHERE k.id = ?1"))?
+    db.prepare_cached(&format!("SELECT {TOKEN} FROM {TOKEN_FROM} WHERE k.id = ?1"))?
         .query_row([id.0.to_bytes()], kept)
         .optional()
 }
 
 pub(super) fn all(db: &Connection) -> Result<Vec<Token>> {
-    let mut found = db.prepare_cached(&format!("SELECT {TOKEN} ORDER BY k.id DESC"))?;
+    let mut found =
+        db.prepare_cached(&format!("SELECT {TOKEN} FROM {TOKEN_FROM} ORDER BY k.id DESC"))?;
     let tokens = found.query_map([], |row| kept(row).map(|kept| kept.token))?;
     tokens.collect()
 }
@@ -63,20 +63,5 @@ pub(super) fn any(db: &Connection) -> Result<bool> {
 }
 
 fn kept(row: &Row<'_>) -> Result<KeptToken> {
-    let rights: String = row.get(4)?;
-    let revoked_at: Option<i64> = row.get(8)?;
-    let token = Token {
-        id: TokenId(rows::id(row, 0)?),
-        org: row.get::<_, String>(2)?.into(),
-        actor: rows::actor(row, 3)?,
-        rights: serde_json::from_str(&rights).map_err(|_| rows::damaged(4, "rights"))?,
-        created_at: rows::time(row, 5)?,
-        created_by: rows::actor(row, 6)?,
-        expires_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
-        revoked: match revoked_at {
-            Some(at) => Some(Revoked { at: Timestamp(at), by: rows::actor(row, 9)? }),
-            None => None,
-        },
-    };
-    Ok(KeptToken { token, hash: row.get(1)? })
+    token::read(&mut row.reader())
 }

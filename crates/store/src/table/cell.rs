@@ -1,0 +1,185 @@
+//! Values to write.
+
+use std::borrow::Cow;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::job::JobId;
+use callboard_domain::time::Timestamp;
+use serde::Serialize;
+
+/// The value of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell<'a> {
+    Null,
+    Int(i64),
+    Flag(bool),
+    Text(Cow<'a, str>),
+    /// A blob in SQLite, a uuid in PostgreSQL.
+    Id([u8; 16]),
+}
+
+/// A table with the columns that are written.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Table {
+    pub name: &'static str,
+    pub columns: &'static [&'static str],
+}
+
+/// The values of one row, in the order of the table's columns.
+#[derive(Debug)]
+pub(crate) struct Values<'a> {
+    pub table: &'static Table,
+    pub cells: Vec<Cell<'a>>,
+}
+
+impl Table {
+    /// The ON CONFLICT clause that replaces the row with this key.
+    pub fn again(&self, key: &[&str]) -> String {
+        let others = self.columns.iter().filter(|column| !key.contains(column));
+        let set: Vec<String> =
+            others.map(|column| format!("{column} = excluded.{column}")).collect();
+        format!("ON CONFLICT ({}) DO UPDATE SET {}", key.join(", "), set.join(", "))
+    }
+}
+
+impl<'a> Values<'a> {
+    /// The values of these columns, in their order.
+    pub fn of(&self, columns: &[&str]) -> Vec<&Cell<'a>> {
+        let value = |column: &&str| {
+            let place = self.table.columns.iter().position(|known| known == column);
+            place.and_then(|place| self.cells.get(place)).expect("the table has this column")
+        };
+        columns.iter().map(value).collect()
+    }
+
+    /// Those of these columns whose values differ.
+    pub fn changed<'c>(&self, before: &Self, columns: &[&'c str]) -> Vec<&'c str> {
+        let pairs = columns.iter().zip(self.of(columns)).zip(before.of(columns));
+        pairs
+            .filter(|((_, after), before)| after != before)
+            .map(|((column, _), _)| *column)
+            .collect()
+    }
+
+    /// Each column with its value.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &Cell<'a>)> {
+        self.table.columns.iter().copied().zip(&self.cells)
+    }
+}
+
+/// Declares a table and the function that makes the values of its rows, each column beside its value.
+macro_rules! table {
+    (
+        $table:ident = $name:literal;
+        $(#[$doc:meta])*
+        fn $values:ident($($argument:ident: $type:ty),* $(,)?) {
+            $($column:ident: $value:expr,)*
+        }
+    ) => {
+        pub(crate) const $table: $crate::table::Table = $crate::table::Table {
+            name: $name,
+            columns: &[$(stringify!($column)),*],
+        };
+
+        $(#[$doc])*
+        pub(crate) fn $values<'a>($($argument: $type),*) -> $crate::table::Values<'a> {
+            let cells = vec![$($crate::table::Cell::from($value)),*];
+            $crate::table::Values { table: &$table, cells }
+        }
+    };
+}
+pub(crate) use table;
+
+/// Plain data as JSON text.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("rows are plain data")
+}
+
+impl<'a, T> From<Option<T>> for Cell<'a>
+where
+    Cell<'a>: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Self::from)
+    }
+}
+
+impl<'a> From<&'a Option<String>> for Cell<'a> {
+    fn from(text: &'a Option<String>) -> Self {
+        text.as_deref().into()
+    }
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> From<&'a String> for Cell<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Cell<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Cow::Owned(text))
+    }
+}
+
+impl<'a> From<&'a Actor> for Cell<'a> {
+    fn from(actor: &'a Actor) -> Self {
+        actor.as_str().into()
+    }
+}
+
+/// Numbers that fit, and those of which the schema keeps the range.
+macro_rules! integers {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Cell<'_> {
+            fn from(number: $type) -> Self {
+                Self::Int(number as i64)
+            }
+        })*
+    };
+}
+integers!(i64, i32, u64, u32, u16, u8);
+
+impl From<Timestamp> for Cell<'_> {
+    fn from(at: Timestamp) -> Self {
+        Self::Int(at.0)
+    }
+}
+
+impl From<bool> for Cell<'_> {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<Id> for Cell<'_> {
+    fn from(id: Id) -> Self {
+        Self::Id(id.to_bytes())
+    }
+}
+
+/// A row refers to a task without its prefix.
+impl From<TaskId> for Cell<'_> {
+    fn from(task: TaskId) -> Self {
+        task.id.into()
+    }
+}
+
+impl From<AttemptId> for Cell<'_> {
+    fn from(attempt: AttemptId) -> Self {
+        attempt.0.into()
+    }
+}
+
+impl From<JobId> for Cell<'_> {
+    fn from(job: JobId) -> Self {
+        job.0.into()
+    }
+}

@@ -1,0 +1,94 @@
+//! Entries of knowledge. The keyword index and the vectors stand with each backend.
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeSource};
+
+use super::cell::table;
+use super::{Cells, Reader};
+use crate::knowledge::Unembedded;
+use crate::knowledge::index::Counts;
+use crate::knowledge::rank::Candidate;
+
+/// The columns of an entry `k` with its task `t`.
+pub(crate) const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.source, \
+     k.source_task, t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by";
+pub(crate) const ENTRY_FROM: &str = "knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
+
+pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<KnowledgeEntry, R::Error> {
+    Ok(KnowledgeEntry {
+        id: KnowledgeId(row.id()?),
+        title: row.text()?,
+        body: row.text()?,
+        tags: row.str()?.split_whitespace().map(str::to_owned).collect(),
+        confidence: row.count()?,
+        source: row.word("source", KnowledgeSource::parse)?,
+        source_task: row.task_or_gone()?,
+        created_at: row.time()?,
+        created_by: row.actor()?,
+        expires_at: row.time_if()?,
+        superseded_by: row.id_if()?.map(KnowledgeId),
+    })
+}
+
+table! {
+    ENTRIES = "knowledge";
+    fn values(org: i64, number: u32, entry: &'a KnowledgeEntry) {
+        id: entry.id.0,
+        org: org,
+        number: number,
+        title: &entry.title,
+        body: &entry.body,
+        tags: entry.tags.join(" "),
+        confidence: entry.confidence,
+        source: entry.source.as_str(),
+        source_task: entry.source_task,
+        created_at: entry.created_at,
+        created_by: &entry.created_by,
+        expires_at: entry.expires_at,
+        superseded_by: entry.superseded_by.map(|by| by.0),
+    }
+}
+
+table! {
+    EDGES = "knowledge_edges";
+    fn edge_values(task: TaskId, entry: KnowledgeId, kind: EdgeKind) {
+        task: task,
+        entry: entry.0,
+        kind: kind.as_str(),
+    }
+}
+
+/// The columns of an org's counts.
+pub(crate) const COUNTS: &str = "entries, tokens, version, stamp";
+
+pub(crate) fn read_counts<R: Cells>(row: &mut Reader<'_, R>) -> Result<Counts, R::Error> {
+    Ok(Counts { entries: row.count()?, tokens: row.int()?, version: row.int()?, stamp: row.int()? })
+}
+
+/// The columns that the ranking needs of an entry.
+pub(crate) const CANDIDATE: &str =
+    "number, id, confidence, created_at, expires_at, superseded_by IS NOT NULL";
+
+pub(crate) fn read_candidate<R: Cells>(row: &mut Reader<'_, R>) -> Result<Candidate, R::Error> {
+    Ok(Candidate {
+        number: row.count()?,
+        id: KnowledgeId(row.id()?),
+        confidence: row.count()?,
+        created_at: row.time()?,
+        expires_at: row.time_if()?,
+        is_superseded: row.flag()?,
+    })
+}
+
+/// The columns of an entry that a model embeds.
+pub(crate) const UNEMBEDDED: &str = "org, number, id, title, body";
+
+pub(crate) fn read_unembedded<R: Cells>(row: &mut Reader<'_, R>) -> Result<Unembedded, R::Error> {
+    Ok(Unembedded {
+        org: row.int()?,
+        number: row.count()?,
+        id: KnowledgeId(row.id()?),
+        title: row.text()?,
+        body: row.text()?,
+    })
+}
