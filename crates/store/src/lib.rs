@@ -18,6 +18,7 @@ mod jobs;
 mod journal;
 mod judge;
 pub mod knowledge;
+mod migrations;
 mod org;
 mod pages;
 mod part;

@@ -21,7 +21,7 @@ pub(super) struct State {
     pub last_at: i64,
     /// When a process last reported that it watches the leases.
     pub ticked_at: i64,
-    pub version: i32,
+    pub version: u32,
 }
 
 /// One row of the statement, about one task.

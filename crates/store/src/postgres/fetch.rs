@@ -23,6 +23,7 @@ use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::uuid;
 use super::{crew, knowledge, org, pulls, schema};
+use crate::migrations::refuse_newer;
 use crate::table::{Cells, attempt, comment, job, retry, run, task};
 use crate::{Op, StoreError};
 
@@ -459,9 +460,7 @@ fn lay_out(
     late: &mut BTreeSet<Id>,
 ) -> Result<(), Trouble> {
     if let Part::State(state) = part {
-        if state.version > schema::latest() {
-            return Err(schema::newer(state.version).into());
-        }
+        refuse_newer(state.version)?;
         batch.now = clock.learn(state.now, state.last_at.max(state.ticked_at));
         batch.ticked_at = state.ticked_at;
         return Ok(());

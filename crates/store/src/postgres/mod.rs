@@ -70,6 +70,7 @@ use crate::feed::Feed;
 use crate::filter::Leg;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
+use crate::migrations::refuse_newer;
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
@@ -570,9 +571,7 @@ impl Store for PostgresStore {
         let clock = &self.shared.clock;
         let ping = |db: Arc<Db>| async move {
             let version = schema::version(&db).await?;
-            if version > schema::latest() {
-                return Err(schema::newer(version).into());
-            }
+            refuse_newer(version)?;
             clock::now(&db, clock).await?;
             // Takes the lock that every write needs; fails on a standby.
             db.batch_execute("SELECT 1 FROM log_position WHERE one FOR UPDATE").await?;

@@ -17,6 +17,8 @@ use super::db::Db;
 use super::errors::Trouble;
 use super::{PostgresStore, read, schema};
 use crate::StoreError;
+use crate::migrations::refuse_newer;
+use crate::table::Cells;
 use crate::transfer::{
     Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
 };
@@ -73,9 +75,9 @@ impl Whole for PostgresStore {
 
 async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
     let newest = "SELECT coalesce(max(version), 0) FROM migrations";
-    let version: i32 = db.query_one(newest, &[]).await?.try_get(0)?;
-    if version > schema::latest() && !outbox.reads_back() {
-        return Err(schema::newer(version).into());
+    let version = db.query_one(newest, &[]).await?.reader().count()?;
+    if !outbox.reads_back() {
+        refuse_newer(version)?;
     }
     for table in TABLES {
         outbox.start(table);

@@ -62,6 +62,7 @@ use crate::clock::{Clock, Floor};
 use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
+use crate::migrations::refuse_newer;
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
@@ -435,9 +436,7 @@ impl Store for SqliteStore {
     async fn ping(&self) -> Result<(), StoreError> {
         self.on_writer(|db| {
             let version = schema::version(db).map_err(from_sqlite)?;
-            if version > schema::latest() {
-                return Err(schema::newer(version));
-            }
+            refuse_newer(version)?;
             db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(from_sqlite)
         })
         .await?;

@@ -1,103 +1,20 @@
-//! Migrations: numbered, forward only, checksummed. An older file is backed up before it changes;
-//! a newer one is refused.
+//! Migrations of a file. An older file is backed up before it changes; a newer one is refused.
 
 use std::path::Path;
 
-use callboard_domain::hex::hex;
-use rusqlite::{Connection, Result, TransactionBehavior, params};
-use sha2::{Digest, Sha256};
+use rusqlite::{Connection, Result, Row, TransactionBehavior};
 
 use super::errors::from_sqlite;
+use super::rows;
 use super::turnstile::Turnstile;
 use crate::StoreError;
+use crate::migrations::Database::Sqlite;
+use crate::migrations::{self, CHECKSUMS, latest, pending, refuse_newer};
 use crate::part::{Part, with_suffix};
-use crate::transfer::{UNFINISHED, UNFINISHED_WORDS};
-
-struct Migration {
-    version: u32,
-    name: &'static str,
-    sql: &'static str,
-}
-
-const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") },
-    Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
-    Migration { version: 3, name: "log", sql: include_str!("migrations/0003_log.sql") },
-    Migration { version: 4, name: "files", sql: include_str!("migrations/0004_files.sql") },
-    Migration { version: 5, name: "leases", sql: include_str!("migrations/0005_leases.sql") },
-    Migration { version: 6, name: "knowledge", sql: include_str!("migrations/0006_knowledge.sql") },
-    Migration { version: 7, name: "handles", sql: include_str!("migrations/0007_handles.sql") },
-    Migration { version: 8, name: "runs", sql: include_str!("migrations/0008_runs.sql") },
-    Migration {
-        version: 9,
-        name: "deliveries",
-        sql: include_str!("migrations/0009_deliveries.sql"),
-    },
-    Migration { version: 10, name: "cards", sql: include_str!("migrations/0010_cards.sql") },
-    Migration { version: 11, name: "org", sql: include_str!("migrations/0011_org.sql") },
-    Migration { version: 12, name: "work", sql: include_str!("migrations/0012_work.sql") },
-    Migration { version: 13, name: "crew", sql: include_str!("migrations/0013_crew.sql") },
-    Migration { version: 14, name: "epics", sql: include_str!("migrations/0014_epics.sql") },
-    Migration { version: 15, name: "pulls", sql: include_str!("migrations/0015_pulls.sql") },
-    Migration { version: 16, name: "revoked", sql: include_str!("migrations/0016_revoked.sql") },
-    Migration {
-        version: 17,
-        name: "crew_runs",
-        sql: include_str!("migrations/0017_crew_runs.sql"),
-    },
-    Migration {
-        version: 18,
-        name: "event_names",
-        sql: include_str!("migrations/0018_event_names.sql"),
-    },
-    Migration {
-        version: 19,
-        name: "run_tails",
-        sql: include_str!("migrations/0019_run_tails.sql"),
-    },
-    Migration {
-        version: 20,
-        name: "run_versions",
-        sql: include_str!("migrations/0020_run_versions.sql"),
-    },
-    Migration { version: 21, name: "retries", sql: include_str!("migrations/0021_retries.sql") },
-    Migration { version: 22, name: "blocks", sql: include_str!("migrations/0022_blocks.sql") },
-    Migration { version: 23, name: "runners", sql: include_str!("migrations/0023_runners.sql") },
-    Migration { version: 24, name: "numbers", sql: include_str!("migrations/0024_numbers.sql") },
-    Migration {
-        version: 25,
-        name: "terminals",
-        sql: include_str!("migrations/0025_terminals.sql"),
-    },
-    Migration {
-        version: 26,
-        name: "commands_scope",
-        sql: include_str!("migrations/0026_commands_scope.sql"),
-    },
-    Migration {
-        version: 27,
-        name: "page_keys",
-        sql: include_str!("migrations/0027_page_keys.sql"),
-    },
-];
-
-pub(super) fn latest() -> u32 {
-    MIGRATIONS.last().map_or(0, |migration| migration.version)
-}
+use crate::table::Cells;
 
 pub(super) fn version(db: &Connection) -> Result<u32> {
     db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
-}
-
-pub(super) fn newer(version: u32) -> StoreError {
-    if version == UNFINISHED {
-        return StoreError::Unavailable(UNFINISHED_WORDS.into());
-    }
-    StoreError::Unavailable(format!(
-        "the database has schema {version}, newer than this callboard knows ({}); \
-         use the callboard that wrote it or a newer one",
-        latest()
-    ))
 }
 
 /// Brings a database up to date. Safe to run from several processes at once.
@@ -107,9 +24,7 @@ pub(super) fn migrate(
     turnstile: &Turnstile,
 ) -> Result<(), StoreError> {
     let found = version(db).map_err(from_sqlite)?;
-    if found > latest() {
-        return Err(newer(found));
-    }
+    refuse_newer(found)?;
     if found < latest() {
         let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
         let found = version(db).map_err(from_sqlite)?;
@@ -175,8 +90,7 @@ pub(super) fn recognise(db: &Connection) -> Result<(), StoreError> {
          WHERE name IN ('version', 'name', 'checksum')";
     let columns: i64 = db.query_row(tables, [], |row| row.get(0)).map_err(from_sqlite)?;
     match (columns, found) {
-        (3, _) if found > latest() => Err(newer(found)),
-        (3, 1..) => Ok(()),
+        (3, 1..) => refuse_newer(found),
         _ => Err(not_ours()),
     }
 }
@@ -195,45 +109,29 @@ fn run(db: &mut Connection, after: u32, up_to: u32) -> Result<()> {
         "CREATE TABLE IF NOT EXISTS migrations (
              version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT",
     )?;
-    let wanted = |migration: &&Migration| (after + 1..=up_to).contains(&migration.version);
-    for migration in MIGRATIONS.iter().filter(wanted) {
-        tx.execute_batch(migration.sql)?;
-        tx.execute(
-            "INSERT INTO migrations (version, name, checksum) VALUES (?1, ?2, ?3)",
-            params![migration.version, migration.name, checksum(migration.sql)],
-        )?;
+    for migration in pending(after, up_to) {
+        tx.execute_batch(migration.sql(Sqlite))?;
+        rows::insert(&tx, &migrations::values(migration, Sqlite), "")?;
     }
     tx.pragma_update(None, "user_version", up_to)?;
     tx.commit()
 }
 
 fn verify_checksums(db: &Connection) -> Result<(), StoreError> {
-    for migration in MIGRATIONS {
-        let found: String = db
-            .query_row(
-                "SELECT checksum FROM migrations WHERE version = ?1",
-                [migration.version],
-                |row| row.get(0),
-            )
-            .map_err(from_sqlite)?;
-        if found != checksum(migration.sql) {
-            return Err(StoreError::Corrupt(format!(
-                "migration {} ({}) of this database is not the one this callboard knows; \
-                 it was made by a different build",
-                migration.version, migration.name
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn checksum(sql: &str) -> String {
-    hex(Sha256::digest(sql.as_bytes()))
+    let applied = || -> Result<Vec<(u32, String)>> {
+        let read = |row: &Row<'_>| {
+            let mut row = row.reader();
+            Ok((row.count()?, row.text()?))
+        };
+        db.prepare(CHECKSUMS)?.query_map([], read)?.collect()
+    };
+    migrations::verify(&applied().map_err(from_sqlite)?, Sqlite)
 }
 
 #[cfg(test)]
 mod tests {
     use callboard_domain::rights::{Rights, Scope};
+    use rusqlite::params;
 
     use super::*;
 
@@ -307,11 +205,5 @@ mod tests {
         assert_eq!(number(&db, "SELECT seq FROM events WHERE name = 'task.deleted'"), 2);
         let copy = Connection::open(folder.path().join("test.db.before-v2")).expect("opens");
         assert_eq!(version(&copy).expect("readable"), 1);
-    }
-
-    #[test]
-    fn migrations_are_numbered_in_order() {
-        let numbers: Vec<u32> = MIGRATIONS.iter().map(|migration| migration.version).collect();
-        assert!(numbers.iter().copied().eq(1..=latest()), "{numbers:?}");
     }
 }

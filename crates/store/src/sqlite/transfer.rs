@@ -12,6 +12,7 @@ use rusqlite::{
 use super::errors::from_sqlite;
 use super::{SqliteStore, schema};
 use crate::StoreError;
+use crate::migrations::{latest, refuse_newer};
 use crate::transfer::{
     Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
 };
@@ -55,18 +56,16 @@ impl Whole for SqliteStore {
     }
 
     async fn take_mark_away(&self) -> Result<(), StoreError> {
-        self.on_writer(|db| {
-            db.pragma_update(None, "user_version", schema::latest()).map_err(from_sqlite)
-        })
-        .await
+        self.on_writer(|db| db.pragma_update(None, "user_version", latest()).map_err(from_sqlite))
+            .await
     }
 }
 
 fn read_all(db: &Connection, mut outbox: Outbox) -> Result<Vec<TableSum>, StoreError> {
     let snapshot = db.unchecked_transaction().map_err(from_sqlite)?;
     let version = schema::version(&snapshot).map_err(from_sqlite)?;
-    if version > schema::latest() && !outbox.reads_back() {
-        return Err(schema::newer(version));
+    if !outbox.reads_back() {
+        refuse_newer(version)?;
     }
     for table in TABLES {
         outbox.start(table);

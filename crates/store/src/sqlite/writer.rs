@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::errors::from_sqlite;
 use super::{Shared, fetch, keep, read, retries, schema, tick};
 use crate::judge::judge;
+use crate::migrations::refuse_newer;
 use crate::retries::{Row, earlier};
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
@@ -123,9 +124,7 @@ impl Writer {
     /// that no command of the batch can take their tasks.
     fn look_around(&self) -> Result<Batch, StoreError> {
         let version = schema::version(&self.db).map_err(from_sqlite)?;
-        if version > schema::latest() {
-            return Err(schema::newer(version));
-        }
+        refuse_newer(version)?;
         let newest = self
             .db
             .prepare_cached("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1")

@@ -1,7 +1,7 @@
 //! The tables, once for both databases: per table the columns, `read` and `values`. A backend only reads single
 //! columns (`Cells`) and binds values (`Cell`). No SQL that differs between the databases stands here.
 
-mod cell;
+pub(crate) mod cell;
 mod reader;
 
 pub(crate) mod agent;
