@@ -155,30 +155,19 @@ impl CardStore for PostgresStore {
     async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError> {
         let query = &query;
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 list(&db, org, query, clock::now(&db, &self.shared.clock).await?).await
             })
             .await
     }
 
     async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                removed(&db, org, task).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { removed(&db, org, task).await }).await
     }
 }
 
 impl PostgresStore {
     async fn beside(&self, org: &str, task: TaskId) -> Result<Option<Beside>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                of_task(&db, org, task).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { of_task(&db, org, task).await }).await
     }
 }

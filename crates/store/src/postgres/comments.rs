@@ -22,9 +22,7 @@ pub(super) async fn list(
     org: &str,
     task: TaskId,
 ) -> std::result::Result<Vec<Comment>, StoreError> {
-    shared
-        .read(|db| async move { of_task(&db, shared.orgs.get(&db, org).await?, task).await })
-        .await
+    shared.read_in(org, |db, org| async move { of_task(&db, org, task).await }).await
 }
 
 pub(super) async fn get(
@@ -32,7 +30,7 @@ pub(super) async fn get(
     org: &str,
     id: CommentId,
 ) -> std::result::Result<Option<Comment>, StoreError> {
-    shared.read(|db| async move { find(&db, shared.orgs.get(&db, org).await?, id).await }).await
+    shared.read_in(org, |db, org| async move { find(&db, org, id).await }).await
 }
 
 async fn find(db: &Db, org: i64, id: CommentId) -> Result<Option<Comment>> {

@@ -129,8 +129,7 @@ impl CrewStore for PostgresStore {
     async fn agent(&self, org: &str, id: &AgentId) -> Result<Option<Agent>, StoreError> {
         let sql = &format!("SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = $1 AND a.id = $2");
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::one(&db, sql, &[&org, &id.as_str()]).await?;
                 found.as_ref().map(agent_row).transpose()
             })
@@ -144,8 +143,7 @@ impl CrewStore for PostgresStore {
         );
         let query = &query;
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 let kind = query.kind.map(AgentType::as_str);
                 let (epic, limit) = (query.epic.map(|epic| uuid(epic.id)), query.limit as i64);
                 let found = read::all(&db, sql, &[&org, &kind, &epic, &limit]).await?;
@@ -158,8 +156,7 @@ impl CrewStore for PostgresStore {
         let columns = mail::columns("m.body");
         let sql = &format!("SELECT {columns} FROM {MAIL_FROM} WHERE m.org = $1 AND m.id = $2");
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::one(&db, sql, &[&org, &uuid(id.0)]).await?;
                 found.as_ref().map(mail_row).transpose()
             })
@@ -169,8 +166,7 @@ impl CrewStore for PostgresStore {
     async fn mails(&self, query: MailQuery) -> Result<Vec<MailSeen>, StoreError> {
         let (sql, query) = (&query.sql('$'), &query);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 let before = uuid(query.before.map_or(ABOVE_ALL, |mail| mail.0));
                 let (limit, to) = (query.limit as i64, query.to.as_ref().map(AgentId::as_str));
                 let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org, &before, &limit];
@@ -197,8 +193,7 @@ impl CrewStore for PostgresStore {
     async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
         let sql = &epics_sql('$');
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
                 found.iter().map(|row| row.reader().task()).collect()
             })
@@ -208,8 +203,7 @@ impl CrewStore for PostgresStore {
     async fn decisions(&self, query: DecisionQuery) -> Result<Vec<Decision>, StoreError> {
         let (sql, query) = (&query.sql('$'), &query);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 let before = uuid(query.before.map_or(ABOVE_ALL, |decision| decision.0));
                 let limit = query.limit as i64;
                 let agent = query.agent.as_ref().map(AgentId::as_str);

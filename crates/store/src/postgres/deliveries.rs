@@ -21,8 +21,7 @@ fn delivery(row: &Row) -> Result<(Job, Delivery), Trouble> {
 impl DeliveryStore for PostgresStore {
     async fn delivery(&self, org: &str, job: JobId) -> Result<Option<Delivery>, StoreError> {
         let sql = &select("WHERE d.job = $1 AND d.org = $2");
-        let found = self.shared.read(|db| async move {
-            let org = self.shared.orgs.get(&db, org).await?;
+        let found = self.shared.read_in(org, |db, org| async move {
             let row = read::one(&db, sql, &[&uuid(job.0), &org]).await?;
             row.as_ref().map(delivery).transpose()
         });
@@ -36,8 +35,7 @@ impl DeliveryStore for PostgresStore {
     ) -> Result<Vec<(Job, Delivery)>, StoreError> {
         let sql = &select("WHERE d.org = $1 ORDER BY d.ended_at DESC, d.job DESC LIMIT $2");
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
                 found.iter().map(delivery).collect()
             })
@@ -47,8 +45,7 @@ impl DeliveryStore for PostgresStore {
     /// Idempotent: the first stored secret stays.
     async fn secret(&self, org: &str, name: &str, fresh: &str) -> Result<String, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let insert = "INSERT INTO secrets (org, name, value) VALUES ($1, $2, $3) \
                      ON CONFLICT (org, name) DO NOTHING";
                 read::one(&db, insert, &[&org, &name, &fresh]).await?;

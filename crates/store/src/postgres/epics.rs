@@ -47,8 +47,7 @@ impl EpicStore for PostgresStore {
     async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError> {
         let (page, query) = (&query.page('$'), &query);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 let (epic, after) = (uuid(query.epic.id), uuid(query.after.unwrap_or(Id(0))));
                 cards::page_of(&db, page, &[&org, &epic, &after], false).await
             })
@@ -70,8 +69,7 @@ impl EpicStore for PostgresStore {
     async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
         let sql = &epics::pulls('$');
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &uuid(epic.id)]).await?;
                 found.iter().map(|row| epics::read_pull(&mut row.reader())).collect()
             })
@@ -93,8 +91,7 @@ impl EpicStore for PostgresStore {
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError> {
         let sql = &epics::workers_for('$');
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &uuid(task.id)]).await?;
                 found.iter().map(|row| agent::read(&mut row.reader())).collect()
             })
@@ -103,8 +100,7 @@ impl EpicStore for PostgresStore {
 
     async fn workers_count(&self, org: &str) -> Result<u64, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::one(&db, &epics::workers_count('$'), &[&org]).await?;
                 let count = found.map(|row| row.try_get::<_, i64>(0)).transpose()?;
                 Ok(count.unwrap_or_default().unsigned_abs())
@@ -114,8 +110,7 @@ impl EpicStore for PostgresStore {
 
     async fn workspace_is_taken(&self, org: &str, name: &str) -> Result<bool, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::one(&db, &epics::workspace_taken('$'), &[&org, &name]).await?;
                 Ok(found.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
             })

@@ -146,6 +146,23 @@ impl Shared {
     {
         Ok(self.connections.run(&STATEMENTS, work).await?)
     }
+
+    /// As `read`, in an org.
+    async fn read_in<T, F>(
+        &self,
+        org: &str,
+        work: impl Fn(Arc<Db>, i64) -> F + Send + Sync,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, Trouble>> + Send,
+    {
+        let work = &work;
+        self.read(|db| async move {
+            let org = self.orgs.get(&db, org).await?;
+            work(db, org).await
+        })
+        .await
+    }
 }
 
 #[async_trait]
@@ -181,8 +198,7 @@ impl Store for PostgresStore {
     async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError> {
         let (query, clock) = (&query, &self.shared.clock);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 free::tasks(&db, org, query, clock::now(&db, clock).await?).await
             })
             .await
@@ -201,30 +217,22 @@ impl Store for PostgresStore {
     }
 
     async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                jobs::find(&db, org, id).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { jobs::find(&db, org, id).await }).await
     }
 
     async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                jobs::under_way(&db, org, &verify_key(task)).await
-            })
+            .read_in(
+                org,
+                |db, org| async move { jobs::under_way(&db, org, &verify_key(task)).await },
+            )
             .await
     }
 
     async fn jobs(&self, query: JobQuery) -> Result<Vec<Job>, StoreError> {
         let query = &query;
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
-                jobs::list(&db, org, query).await
-            })
+            .read_in(&query.org, |db, org| async move { jobs::list(&db, org, query).await })
             .await
     }
 
@@ -239,10 +247,7 @@ impl Store for PostgresStore {
 
     async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                quotas::used(&db, org, metric, period).await
-            })
+            .read_in(org, |db, org| async move { quotas::used(&db, org, metric, period).await })
             .await
     }
 
@@ -305,27 +310,18 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<TaskId>, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                find::task_ids(&db, org, typed, limit).await
-            })
+            .read_in(org, |db, org| async move { find::task_ids(&db, org, typed, limit).await })
             .await
     }
 
     async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                read::attempt(&db, org, id).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { read::attempt(&db, org, id).await }).await
     }
 
     async fn attempts(&self, query: AttemptQuery) -> Result<Vec<Attempt>, StoreError> {
         let (query, clock) = (&query, &self.shared.clock);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 read::attempts(&db, org, query, clock::now(&db, clock).await?).await
             })
             .await
@@ -354,12 +350,7 @@ impl Store for PostgresStore {
         org: &str,
         id: KnowledgeId,
     ) -> Result<Option<KnowledgeEntry>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                knowledge::find(&db, org, id).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { knowledge::find(&db, org, id).await }).await
     }
 
     async fn knowledge_search(
@@ -368,8 +359,7 @@ impl Store for PostgresStore {
     ) -> Result<Vec<KnowledgeHit>, StoreError> {
         let (query, shared) = (&query, &self.shared);
         self.shared
-            .read(|db| async move {
-                let org = shared.orgs.get(&db, &query.org).await?;
+            .read_in(&query.org, |db, org| async move {
                 let now = clock::now(&db, &shared.clock).await?;
                 knowledge::search(&db, org, &shared.vectors, query, now).await
             })
@@ -378,10 +368,7 @@ impl Store for PostgresStore {
 
     async fn knowledge_version(&self, org: &str) -> Result<KnowledgeVersion, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                Ok(knowledge::counts(&db, org).await?.into())
-            })
+            .read_in(org, |db, org| async move { Ok(knowledge::counts(&db, org).await?.into()) })
             .await
     }
 
@@ -401,10 +388,10 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Unembedded>, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                knowledge::unembedded(&db, org, model, limit).await
-            })
+            .read_in(
+                org,
+                |db, org| async move { knowledge::unembedded(&db, org, model, limit).await },
+            )
             .await
     }
 
@@ -430,12 +417,7 @@ impl Store for PostgresStore {
     }
 
     async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                settle::oldest(&db, org).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { settle::oldest(&db, org).await }).await
     }
 
     async fn project(&self, id: i64) -> Result<Option<Project>, StoreError> {
@@ -500,10 +482,7 @@ impl Store for PostgresStore {
         span: FileSpan,
     ) -> Result<Option<FilePart>, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                files::get(&db, org, name, span).await
-            })
+            .read_in(org, |db, org| async move { files::get(&db, org, name, span).await })
             .await
     }
 
@@ -514,10 +493,7 @@ impl Store for PostgresStore {
     async fn handle_add(&self, handle: Handle) -> Result<(), StoreError> {
         let handle = &handle;
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &handle.org).await?;
-                handles::add(&db, org, handle).await
-            })
+            .read_in(&handle.org, |db, org| async move { handles::add(&db, org, handle).await })
             .await
     }
 

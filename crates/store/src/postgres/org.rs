@@ -135,10 +135,7 @@ impl OrgStore for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Id>, StoreError> {
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                find::ids(&db, org, kind, range, limit).await
-            })
+            .read_in(org, |db, org| async move { find::ids(&db, org, kind, range, limit).await })
             .await
     }
 
@@ -154,8 +151,7 @@ impl OrgStore for PostgresStore {
             format!("SELECT {PROJECT} FROM projects p WHERE p.org = $1 {PROJECT_ORDER} LIMIT $2");
         let sql = sql.as_str();
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
                 found.iter().map(project_row).collect()
             })
@@ -163,9 +159,7 @@ impl OrgStore for PostgresStore {
     }
 
     async fn project_in(&self, org: &str, id: i64) -> Result<Option<Project>, StoreError> {
-        self.shared
-            .read(|db| async move { project(&db, self.shared.orgs.get(&db, org).await?, id).await })
-            .await
+        self.shared.read_in(org, |db, org| async move { project(&db, org, id).await }).await
     }
 
     async fn project_opened(
@@ -201,9 +195,7 @@ impl OrgStore for PostgresStore {
     }
 
     async fn plan(&self, org: &str, id: PlanId) -> Result<Option<Plan>, StoreError> {
-        self.shared
-            .read(|db| async move { plan(&db, self.shared.orgs.get(&db, org).await?, id).await })
-            .await
+        self.shared.read_in(org, |db, org| async move { plan(&db, org, id).await }).await
     }
 
     async fn plans(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError> {
@@ -211,8 +203,7 @@ impl OrgStore for PostgresStore {
             format!("SELECT {PLAN} FROM plans l WHERE l.org = $1 ORDER BY l.id DESC LIMIT $2");
         let sql = sql.as_str();
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
                 found.iter().map(plan_row).collect()
             })

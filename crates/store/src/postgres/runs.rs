@@ -167,22 +167,12 @@ pub(super) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<u
 #[async_trait]
 impl RunStore for PostgresStore {
     async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                find(&db, org, id).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { find(&db, org, id).await }).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
         let query = &query;
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, &query.org).await?;
-                page(&db, org, query).await
-            })
-            .await
+        self.shared.read_in(&query.org, |db, org| async move { page(&db, org, query).await }).await
     }
 
     async fn runs_due(
@@ -205,21 +195,11 @@ impl RunStore for PostgresStore {
         tasks: &[TaskId],
         each: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                works(&db, org, tasks, each).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { works(&db, org, tasks, each).await }).await
     }
 
     async fn works_open(&self, org: &str, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                works_open(&db, org, limit).await
-            })
-            .await
+        self.shared.read_in(org, |db, org| async move { works_open(&db, org, limit).await }).await
     }
 
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
@@ -244,8 +224,7 @@ impl RunStore for PostgresStore {
         let (id, fence, text) = (uuid(job.0), fence as i64, text.replace('\0', "\u{fffd}"));
         let (fence, text) = (&fence, &text);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let sql = tail_put("$1", "$2", "$3", "$4::text");
                 read::one(&db, &sql, &[&id, &org, fence, text]).await.map(|_| ())
             })
@@ -255,8 +234,7 @@ impl RunStore for PostgresStore {
     async fn run_follow(&self, org: &str, job: JobId) -> Result<(), StoreError> {
         let (clock, id) = (&self.shared.clock, uuid(job.0));
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let until = clock::now(&db, clock).await?.plus_ms(FOLLOWED_MS).0;
                 let sql = follow("$1", "$2", "$3");
                 read::one(&db, &sql, &[&id, &org, &until]).await.map(|_| ())
@@ -277,8 +255,7 @@ impl RunStore for PostgresStore {
     async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError> {
         let id = uuid(job.0);
         self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
+            .read_in(org, |db, org| async move {
                 let row = read::one(&db, &tail("$1", "$2"), &[&id, &org]).await?;
                 row.map(|row| run::read_tail(&mut row.reader())).transpose()
             })

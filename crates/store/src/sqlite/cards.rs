@@ -123,33 +123,27 @@ pub(super) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<
 #[async_trait]
 impl CardStore for SqliteStore {
     async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let known = fetch::task(db, org, task).map_err(from_sqlite)?;
             known.map(|task| of_task(db, task.id).map_err(from_sqlite)).transpose()
         })
     }
 
     async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let known = fetch::task(db, org, task).map_err(from_sqlite)?;
             known.map(|task| scratchpad_of(db, task.id).map_err(from_sqlite)).transpose()
         })
     }
 
     async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError> {
-        self.read(move |db, now| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, now| {
             list(db, org, &query, now).map_err(from_sqlite)
         })
         .await
     }
 
     async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            removed(db, org, task).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| removed(db, org, task).map_err(from_sqlite))
     }
 }

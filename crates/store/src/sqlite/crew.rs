@@ -9,7 +9,7 @@ use callboard_domain::world::{CrewWorld, CrewWrite};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, read, rows};
+use super::{SqliteStore, rows};
 use crate::crew::{epics_sql, unread_sql};
 use crate::epics::workers_count;
 use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
@@ -89,12 +89,11 @@ const ABOVE_ALL: Id = Id(u128::MAX);
 #[async_trait]
 impl CrewStore for SqliteStore {
     async fn agent(&self, org: &str, id: &AgentId) -> Result<Option<Agent>, StoreError> {
-        self.shared.read(|db, _| agent(db, read::org(db, org)?, id).map_err(from_sqlite))
+        self.shared.read_in(org, |db, org, _| agent(db, org, id).map_err(from_sqlite))
     }
 
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
-        self.read(move |db, _| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, _| {
             let sql = format!(
                 "SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = ?1 AND (?2 IS NULL OR a.type = ?2) \
                  AND (?3 IS NULL OR a.epic = ?3) ORDER BY a.created_at, a.id LIMIT ?4"
@@ -110,12 +109,11 @@ impl CrewStore for SqliteStore {
     }
 
     async fn mail(&self, org: &str, id: MailId) -> Result<Option<MailSeen>, StoreError> {
-        self.shared.read(|db, _| mail(db, read::org(db, org)?, id).map_err(from_sqlite))
+        self.shared.read_in(org, |db, org, _| mail(db, org, id).map_err(from_sqlite))
     }
 
     async fn mails(&self, query: MailQuery) -> Result<Vec<MailSeen>, StoreError> {
-        self.read(move |db, _| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, _| {
             let before = query.before.map_or(ABOVE_ALL, |mail| mail.0).to_bytes();
             let limit = query.limit as i64;
             let found = db.prepare_cached(&query.sql('?')).and_then(|mut found| {
@@ -132,8 +130,7 @@ impl CrewStore for SqliteStore {
     }
 
     async fn mails_unread(&self, org: &str, to: Option<&AgentId>) -> Result<u64, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let count = |row: &Row<'_>| row.get::<_, i64>(0).map(i64::unsigned_abs);
             let found = db.prepare_cached(&unread_sql(to, '?')).and_then(|mut found| match to {
                 Some(to) => found.query_row(params![org, to.as_str()], count),
@@ -144,8 +141,7 @@ impl CrewStore for SqliteStore {
     }
 
     async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let found = db.prepare_cached(&epics_sql('?')).and_then(|mut found| {
                 let id = |row: &Row<'_>| row.reader().task();
                 found.query_map(params![org, limit as i64], id)?.collect()
@@ -155,8 +151,7 @@ impl CrewStore for SqliteStore {
     }
 
     async fn decisions(&self, query: DecisionQuery) -> Result<Vec<Decision>, StoreError> {
-        self.read(move |db, _| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, _| {
             let before = query.before.map_or(ABOVE_ALL, |decision| decision.0).to_bytes();
             let limit = query.limit as i64;
             let found = db.prepare_cached(&query.sql('?')).and_then(|mut found| {

@@ -6,7 +6,7 @@ use callboard_domain::ids::{Id, TaskId};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, cards, read};
+use super::{SqliteStore, cards};
 use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 use crate::filter::Value;
 use crate::table::{Cells, agent};
@@ -35,8 +35,7 @@ fn list<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> Result<T>) -> Resul
 #[async_trait]
 impl EpicStore for SqliteStore {
     async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError> {
-        self.read(move |db, _| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, _| {
             let after = Value::Id(query.after.unwrap_or(Id(0)));
             let values = vec![Value::Integer(org), Value::Id(query.epic.id), after];
             cards::page_of(db, &query.page('?'), values, false).map_err(from_sqlite)
@@ -60,8 +59,7 @@ impl EpicStore for SqliteStore {
     }
 
     async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let find = || -> Result<Vec<(Id, String)>> {
                 let pull = |row: &Row<'_>| epics::read_pull(&mut row.reader());
                 db.prepare_cached(&epics::pulls('?'))?
@@ -88,8 +86,7 @@ impl EpicStore for SqliteStore {
     }
 
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let find = || -> Result<Vec<Agent>> {
                 db.prepare_cached(&epics::workers_for('?'))?
                     .query_map(params![org, task.id.to_bytes()], |row| {
@@ -102,8 +99,7 @@ impl EpicStore for SqliteStore {
     }
 
     async fn workers_count(&self, org: &str) -> Result<u64, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let count = db
                 .prepare_cached(&epics::workers_count('?'))
                 .and_then(|mut found| found.query_row([org], |row| row.get::<_, i64>(0)));
@@ -112,8 +108,7 @@ impl EpicStore for SqliteStore {
     }
 
     async fn workspace_is_taken(&self, org: &str, name: &str) -> Result<bool, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             db.prepare_cached(&epics::workspace_taken('?'))
                 .and_then(|mut found| found.query_row(params![org, name], |row| row.get(0)))
                 .map_err(from_sqlite)

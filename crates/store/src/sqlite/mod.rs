@@ -102,10 +102,7 @@ impl Store for SqliteStore {
     }
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            fetch::record(db, org, id).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| fetch::record(db, org, id).map_err(from_sqlite))
     }
 
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError> {
@@ -113,15 +110,13 @@ impl Store for SqliteStore {
     }
 
     async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError> {
-        self.shared.read(|db, now| {
-            let org = read::org(db, &query.org)?;
+        self.shared.read_in(&query.org, |db, org, now| {
             free::tasks(db, org, &query, now).map_err(from_sqlite)
         })
     }
 
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             match fetch::task(db, org, task).map_err(from_sqlite)? {
                 Some(_) => comments::of_task(db, task, COMMENTS_SHOWN_MAX).map_err(from_sqlite),
                 None => Ok(Vec::new()),
@@ -130,10 +125,7 @@ impl Store for SqliteStore {
     }
 
     async fn comment(&self, org: &str, id: CommentId) -> Result<Option<Comment>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            comments::find(db, org, id).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| comments::find(db, org, id).map_err(from_sqlite))
     }
 
     async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError> {
@@ -141,24 +133,18 @@ impl Store for SqliteStore {
     }
 
     async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            jobs::find(db, org, id).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| jobs::find(db, org, id).map_err(from_sqlite))
     }
 
     async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             jobs::under_way(db, org, &verify_key(task)).map_err(from_sqlite)
         })
     }
 
     async fn jobs(&self, query: JobQuery) -> Result<Vec<Job>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, &query.org)?;
-            jobs::list(db, org, &query).map_err(from_sqlite)
-        })
+        self.shared
+            .read_in(&query.org, |db, org, _| jobs::list(db, org, &query).map_err(from_sqlite))
     }
 
     async fn jobs_due(&self, kind: JobKind, limit: usize) -> Result<Vec<DueJob>, StoreError> {
@@ -166,8 +152,7 @@ impl Store for SqliteStore {
     }
 
     async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             read::quota_used(db, org, metric, period).map_err(from_sqlite)
         })
     }
@@ -238,15 +223,11 @@ impl Store for SqliteStore {
     }
 
     async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            fetch::attempt(db, org, id).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| fetch::attempt(db, org, id).map_err(from_sqlite))
     }
 
     async fn attempts(&self, query: AttemptQuery) -> Result<Vec<Attempt>, StoreError> {
-        self.read(move |db, now| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, now| {
             read::attempts(db, org, &query, now).map_err(from_sqlite)
         })
         .await
@@ -269,10 +250,7 @@ impl Store for SqliteStore {
         org: &str,
         id: KnowledgeId,
     ) -> Result<Option<KnowledgeEntry>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            knowledge::find(db, org, id).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| knowledge::find(db, org, id).map_err(from_sqlite))
     }
 
     async fn knowledge_search(
@@ -280,16 +258,14 @@ impl Store for SqliteStore {
         query: KnowledgeQuery,
     ) -> Result<Vec<KnowledgeHit>, StoreError> {
         let shared = self.shared.clone();
-        self.read(move |db, now| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, now| {
             knowledge::search(db, org, &shared.vectors, &query, now).map_err(from_sqlite)
         })
         .await
     }
 
     async fn knowledge_version(&self, org: &str) -> Result<KnowledgeVersion, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             knowledge::counts(db, org).map(Into::into).map_err(from_sqlite)
         })
     }
@@ -335,10 +311,7 @@ impl Store for SqliteStore {
     }
 
     async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            settle::oldest(db, org).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| settle::oldest(db, org).map_err(from_sqlite))
     }
 
     async fn project(&self, id: i64) -> Result<Option<Project>, StoreError> {

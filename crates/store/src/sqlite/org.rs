@@ -132,12 +132,11 @@ impl OrgStore for SqliteStore {
     }
 
     async fn settings(&self, org: &str) -> Result<SettingsKept, StoreError> {
-        self.shared.read(|db, _| settings(db, read::org(db, org)?).map_err(from_sqlite))
+        self.shared.read_in(org, |db, org, _| settings(db, org).map_err(from_sqlite))
     }
 
     async fn projects(&self, org: &str, limit: usize) -> Result<Vec<Project>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let sql = format!(
                 "SELECT {PROJECT} FROM projects p WHERE p.org = ?1 {PROJECT_ORDER} LIMIT ?2"
             );
@@ -149,7 +148,7 @@ impl OrgStore for SqliteStore {
     }
 
     async fn project_in(&self, org: &str, id: i64) -> Result<Option<Project>, StoreError> {
-        self.shared.read(|db, _| project(db, read::org(db, org)?, id).map_err(from_sqlite))
+        self.shared.read_in(org, |db, org, _| project(db, org, id).map_err(from_sqlite))
     }
 
     async fn project_opened(
@@ -179,12 +178,11 @@ impl OrgStore for SqliteStore {
     }
 
     async fn plan(&self, org: &str, id: PlanId) -> Result<Option<Plan>, StoreError> {
-        self.shared.read(|db, _| plan(db, read::org(db, org)?, id).map_err(from_sqlite))
+        self.shared.read_in(org, |db, org, _| plan(db, org, id).map_err(from_sqlite))
     }
 
     async fn plans(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let sql =
                 format!("SELECT {PLAN} FROM plans l WHERE l.org = ?1 ORDER BY l.id DESC LIMIT ?2");
             let found = db.prepare_cached(&sql).and_then(|mut found| {

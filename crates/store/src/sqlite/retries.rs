@@ -62,8 +62,7 @@ pub(super) fn judge_held(
 impl RetryStore for SqliteStore {
     async fn retry(&self, call: CallKey) -> std::result::Result<Option<KeptCall>, StoreError> {
         let CallKey { org, actor, tool, key } = call;
-        self.shared.read(|db, now| {
-            let org = read::org(db, &org)?;
+        self.shared.read_in(&org, |db, org, now| {
             let rows = rows(db, org, actor.as_str(), tool, key.key(), now).map_err(from_sqlite)?;
             Ok(KeptCall::of(&rows))
         })

@@ -241,15 +241,11 @@ fn runner_put_in(
 #[async_trait]
 impl RunStore for SqliteStore {
     async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            find(db, org, id).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| find(db, org, id).map_err(from_sqlite))
     }
 
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
-        self.read(move |db, _| {
-            let org = read::org(db, &query.org)?;
+        self.read_in(query.org.clone(), move |db, org, _| {
             page(db, org, &query).map_err(from_sqlite)
         })
         .await
@@ -270,17 +266,11 @@ impl RunStore for SqliteStore {
         tasks: &[TaskId],
         each: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            works(db, org, tasks, each).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| works(db, org, tasks, each).map_err(from_sqlite))
     }
 
     async fn works_open(&self, org: &str, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
-            works_open(db, org, limit).map_err(from_sqlite)
-        })
+        self.shared.read_in(org, |db, org, _| works_open(db, org, limit).map_err(from_sqlite))
     }
 
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
@@ -327,8 +317,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError> {
-        self.shared.read(|db, _| {
-            let org = read::org(db, org)?;
+        self.shared.read_in(org, |db, org, _| {
             let mut found = db.prepare_cached(&tail("?1", "?2")).map_err(from_sqlite)?;
             let values = params![job.0.to_bytes(), org];
             found

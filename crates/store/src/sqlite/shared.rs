@@ -129,6 +129,15 @@ impl SqliteStore {
             .await
             .map_err(|error| StoreError::Internal(format!("a read stopped: {error}")))?
     }
+
+    /// As `read`, in an org.
+    pub(super) async fn read_in<T: Send + 'static>(
+        &self,
+        org: Arc<str>,
+        work: impl FnOnce(&Connection, i64, Timestamp) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read(move |db, now| work(db, read::org(db, &org)?, now)).await
+    }
 }
 
 impl Drop for SqliteStore {
@@ -169,6 +178,15 @@ impl Shared {
         let answer = work(&db, self.now());
         self.keep_reader(db);
         answer
+    }
+
+    /// As `read`, in an org.
+    pub(super) fn read_in<T>(
+        &self,
+        org: &str,
+        work: impl FnOnce(&Connection, i64, Timestamp) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.read(|db, now| work(db, read::org(db, org)?, now))
     }
 
     /// Runs a read by key. It takes microseconds, less than a change of threads would.

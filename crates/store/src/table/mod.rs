@@ -27,3 +27,28 @@ pub(crate) mod token;
 
 pub(crate) use cell::{Cell, Table, Values, json};
 pub(crate) use reader::{Cells, Damaged, Reader};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_change_stand_in_their_table() {
+        let steps: [(&Table, &[&str]); 9] = [
+            (&attempt::ATTEMPTS, &attempt::LIVE),
+            (&attempt::ATTEMPTS, &attempt::ENDED),
+            (&comment::COMMENTS, &comment::STEPS),
+            (&delivery::DELIVERIES, &delivery::STEPS),
+            (&handle::HANDLES, &crate::handles::STEPS),
+            (&job::JOBS, &job::STEPS),
+            (&plan::PLANS, &plan::STEPS),
+            (&run::RUNS, &run::STEPS),
+            (&task::TASKS, &task::STEPS),
+        ];
+        for (table, steps) in steps {
+            for step in steps {
+                assert!(table.columns.contains(step), "{}.{step}", table.name);
+            }
+        }
+    }
+}
