@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::PostgresStore;
 use super::clock;
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read::{self, Taken};
 use super::rows::uuid;
 use crate::StoreError;
@@ -24,8 +24,6 @@ use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
 use crate::table::card::{self, CARD};
 use crate::table::task::{self, DEP, TASK, TASK_FROM};
-
-type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 /// Cards, bodies and scratchpads of the tasks `$1`, one row for each that has any; scratchpads only
 /// if `$2`.

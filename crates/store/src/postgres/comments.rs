@@ -7,14 +7,12 @@ use tokio_postgres::Row;
 
 use super::Shared;
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read;
 use super::rows::uuid;
 use crate::StoreError;
 use crate::table::Cells;
 use crate::table::comment::{self, COMMENT};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// Comments of a task, the newest first.
 pub(super) async fn list(

@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 
 use super::batch::Batch;
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::rows::uuid;
 use super::{PostgresStore, json, read, schema};
 use crate::crew::{epics_sql, unread_sql};
@@ -22,8 +22,6 @@ use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
 use crate::table::mail::{self, MAIL_FROM};
 use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
-
-type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 /// The rows of crews that a batch needs.
 #[derive(Default)]

@@ -5,14 +5,12 @@ use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
 use tokio_postgres::Row;
 
-use super::errors::Trouble;
+use super::errors::Result;
 use super::rows::uuid;
 use super::{PostgresStore, cards, read};
 use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 use crate::table::{Cells, agent};
 use crate::{CardRow, StoreError};
-
-type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 fn waiting(row: &Row) -> Result<Waiting> {
     epics::read_waiting(&mut row.reader())

@@ -3,13 +3,11 @@
 use callboard_domain::time::Timestamp;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read;
 use super::rows::uuid;
 use crate::file::{PRUNED_MAX, cut, rows_of};
 use crate::{FilePart, FileSpan, NewFile};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// Stores a file; needs a transaction. `false` when the name is taken.
 pub(super) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Result<bool> {

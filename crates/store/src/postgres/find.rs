@@ -4,12 +4,10 @@ use callboard_domain::ids::{Id, IdKind, TaskId, TaskName};
 use tokio_postgres::types::ToSql;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::rows::uuid;
 use crate::id_table::id_table;
 use crate::table::Cells;
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 pub(super) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let found = by_name(db, org, typed).await?;

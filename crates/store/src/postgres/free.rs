@@ -8,14 +8,12 @@ use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::types::ToSql;
 
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read;
 use super::rows::uuid;
 use crate::FreeQuery;
 use crate::table::attempt::ATTEMPT;
 use crate::table::task::TASK;
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// Conditions on tasks `t`, each beside its newest attempt `a`.
 const UNTOUCHED: &str = "t.phase = 'initial' AND t.open_deps = 0 AND t.assignee IS NULL \

@@ -8,14 +8,12 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::rows::uuid;
 use super::{json, read};
 use crate::handles::{Columns, STEPS};
 use crate::table::Cells;
 use crate::table::handle::{self, HANDLE, HANDLE_FROM, HANDLES};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// Stores a handle. Idempotent: an existing id is this handle's.
 pub(super) async fn add(db: &Db, org: i64, handle: &Handle) -> Result<()> {

@@ -5,15 +5,13 @@ use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read;
 use super::rows::uuid;
 use crate::jobs::listed;
 use crate::table::Cells;
 use crate::table::job::{self, JOB, JOB_FROM};
 use crate::{DueJob, JobQuery};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} WHERE j.id = $1 AND j.org = $2");

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::batch::Batch;
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::json::{insert_sql, object, run};
 use super::read::all;
 use super::rows::uuid;
@@ -25,8 +25,6 @@ use crate::knowledge::{
 };
 use crate::table::Cells;
 use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// Runs one set statement whose rows are one JSON array.
 async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {

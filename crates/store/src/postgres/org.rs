@@ -14,7 +14,7 @@ use callboard_domain::world::OrgWrite;
 use tokio_postgres::Row;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::find;
 use super::rows::uuid;
 use super::{PostgresStore, json, read, schema};
@@ -24,8 +24,6 @@ use crate::table::project::{
 };
 use crate::table::{Cells, event};
 use crate::{BackQuery, OrgStore, StoreError};
-
-type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 pub(super) async fn rows(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
     db.batch_execute(&schema::alone_with(&format!("org {org}"))).await?;

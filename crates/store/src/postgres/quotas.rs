@@ -1,10 +1,8 @@
 //! The monthly usage of orgs.
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read;
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 pub(super) async fn used(db: &Db, org: i64, metric: &str, period: &str) -> Result<u64> {
     let sql = "SELECT used FROM quotas WHERE org = $1 AND metric = $2 AND period = $3";

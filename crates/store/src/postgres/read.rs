@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::rows::uuid;
 use crate::filter::{Filter, Leg, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
@@ -24,7 +24,6 @@ use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
 use crate::table::task::{self, TASK, TASK_FROM};
 use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQuery, TasksByState};
 
-type Result<T> = std::result::Result<T, Trouble>;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
 pub(super) async fn all(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<Row>> {

@@ -5,11 +5,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
-use super::errors::Trouble;
+use super::errors::{Result, Trouble};
 use crate::StoreError;
 use crate::table::{Cells, Damaged};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 impl Cells for Row {
     type Error = Trouble;

@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::rows::uuid;
 use super::{PostgresStore, clock, read};
 use crate::runs::{
@@ -23,8 +23,6 @@ use crate::table::run::{self, RUN};
 use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
 };
-
-type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 /// Jobs with their runs: those in `$1`, and the open ones of the tasks in `$2`.
 pub(super) fn lookup() -> String {

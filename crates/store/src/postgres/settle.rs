@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::{orgs, read, schema};
 use crate::{Home, Place, Project, StoreError};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// The org and project of a process, when all rows exist already; most starts need no write.
 pub(super) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {

@@ -12,11 +12,9 @@ use uuid::Uuid;
 use super::clock::NOW;
 use super::connections::TRANSACTION;
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::{Shared, read};
 use crate::table::Cells;
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 impl Shared {
     /// The last moment at which a process is known to have watched the leases.

@@ -6,13 +6,11 @@ use callboard_domain::token::{Token, TokenId};
 use tokio_postgres::Row;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::{read, rows, settle};
 use crate::table::Cells;
 use crate::table::token::{self, TOKEN, TOKEN_FROM};
 use crate::{KeptToken, TokenGrant};
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 /// Adds a token; needs a transaction. Idempotent: an existing id is this grant's.
 pub(super) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<Token> {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::address::Address;
 use super::connections::{Connections, MIGRATION, SNAPSHOT, STATEMENTS};
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::{Result, Trouble};
 use super::{PostgresStore, read, schema};
 use crate::StoreError;
 use crate::migrations::refuse_newer;
@@ -22,8 +22,6 @@ use crate::table::Cells;
 use crate::transfer::{
     Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
 };
-
-type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 impl From<Trouble> for FillError {
     fn from(trouble: Trouble) -> Self {

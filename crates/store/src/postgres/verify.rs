@@ -6,12 +6,10 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::db::Db;
-use super::errors::Trouble;
+use super::errors::Result;
 use super::read;
 use crate::Finding;
 use crate::table::Cells;
-
-type Result<T> = std::result::Result<T, Trouble>;
 
 const RESTORE: &str = "restore a backup and report it";
 
