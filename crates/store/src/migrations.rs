@@ -30,7 +30,7 @@ impl Migration {
 
     fn checksum(&self, database: Database) -> String {
         let digest = Sha256::digest(self.sql(database).as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        callboard_domain::hex::hex(digest)
     }
 }
 
