@@ -4,32 +4,27 @@
 //! A store loads the rows a command needs, asks `domain::decide`, and writes the change with its
 //! events in one transaction. No rule lives here, and nothing above knows which database it is.
 
-mod cards;
+mod board;
 pub mod clock;
 mod crew;
-mod deliveries;
-mod epics;
 mod feed;
 mod file;
-mod filter;
 mod handles;
 mod id_table;
-mod jobs;
 mod journal;
 mod judge;
 pub mod knowledge;
 mod migrations;
-mod org;
 mod pages;
 mod part;
 pub mod postgres;
 mod pulls;
-mod queue;
 mod retries;
 mod runs;
 pub mod sqlite;
 mod table;
 pub mod tally;
+mod task;
 pub mod transfer;
 mod watch;
 
@@ -57,20 +52,20 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 use callboard_domain::world::Queued;
 
+pub use board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+pub use board::org::{BackQuery, OrgStore};
 pub use callboard_domain::desk::Outcome;
-pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+pub use crew::epics::{Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
-pub use deliveries::DeliveryStore;
-pub use epics::{Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
-pub use org::{BackQuery, OrgStore};
 pub use pages::{NewPageKey, PageHash, PageStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
-pub use queue::{Taken, TasksByState};
 pub use retries::{CallKey, KEPT_BYTES_MAX, KeptAnswer, KeptCall, RETRIES_KEPT_MS, RetryStore};
+pub use runs::deliveries::DeliveryStore;
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen};
+pub use task::queue::{Taken, TasksByState};
 
 #[async_trait]
 pub trait Store:

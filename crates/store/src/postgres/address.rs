@@ -8,9 +8,9 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::connections::STATEMENT_MS;
-use super::tls::{self, Mode, Roots};
 use crate::StoreError;
+use crate::postgres::connections::STATEMENT_MS;
+use crate::postgres::tls::{self, Mode, Roots};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -22,10 +22,10 @@ const KEEPALIVE_UNSET: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// A setting among a connection's startup options. A server that has it is reached directly: poolers refuse startup
 /// options or drop them.
-pub(super) const MARK: &str = "callboard.line";
-pub(super) const MARKED: &str = "own";
+pub(crate) const MARK: &str = "callboard.line";
+pub(crate) const MARKED: &str = "own";
 
-pub(super) struct Address {
+pub(crate) struct Address {
     /// Without the options that a pooler may refuse.
     pub config: Config,
     pub tls: MakeRustlsConnect,

@@ -7,14 +7,14 @@ use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::task::Dep;
 use tokio_postgres::Row;
 
-use super::clock::NOW;
-use super::errors::Trouble;
+use crate::postgres::clock::NOW;
+use crate::postgres::errors::Trouble;
 use crate::table::Cells;
 use crate::table::entry::{self, ENTRY};
 use crate::table::task::{self, DEP};
 
 /// The state of the whole store.
-pub(super) struct State {
+pub(crate) struct State {
     /// The server's time.
     pub now: i64,
     /// The newest time in the store.
@@ -25,7 +25,7 @@ pub(super) struct State {
 }
 
 /// One row of the statement, about one task.
-pub(super) enum Part {
+pub(crate) enum Part {
     /// About no task.
     State(State),
     /// The body with its execution contract.
@@ -39,11 +39,11 @@ pub(super) enum Part {
 
 /// The array comes out of a subquery, so that its length is no reason to plan the statement anew each time:
 /// planning costs several times as much as executing.
-pub(super) const IDS: &str = "SELECT unnest((SELECT $1::uuid[]))";
+pub(crate) const IDS: &str = "SELECT unnest((SELECT $1::uuid[]))";
 
 /// The parts of the tasks `$1`, with dependents for those in `$2`, in no particular order. Behind kind and task a row
 /// has the columns of a line of history and a time, into which the other parts are fitted.
-pub(super) fn sql() -> String {
+pub(crate) fn sql() -> String {
     format!(
         "SELECT 0::smallint, NULL::uuid, (SELECT coalesce(max(version), 0) FROM migrations),
              {NOW}, coalesce((SELECT at FROM ticks WHERE one), 0)::text, NULL::text, NULL::text,
@@ -67,11 +67,11 @@ pub(super) fn sql() -> String {
 }
 
 /// The task of a part; `None` for the state.
-pub(super) fn owner(row: &Row) -> Result<Option<Id>, Trouble> {
+pub(crate) fn owner(row: &Row) -> Result<Option<Id>, Trouble> {
     row.id_at(1)
 }
 
-pub(super) fn part(row: &Row) -> Result<Part, Trouble> {
+pub(crate) fn part(row: &Row) -> Result<Part, Trouble> {
     let mut row = row.reader();
     let kind = row.int()?;
     row.skip(1);

@@ -15,7 +15,7 @@ use crate::retries::{Row, earlier};
 use crate::{Applied, Op, StoreError};
 
 #[derive(Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     pub now: Timestamp,
     /// When a process last reported that it watches the leases.
     pub ticked_at: i64,
@@ -32,7 +32,7 @@ pub(super) struct Batch {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct CallKey {
+pub(crate) struct CallKey {
     pub org: i64,
     pub actor: String,
     pub tool: String,

@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::AsyncMessage;
 
-use super::connections::within;
-use super::errors::Trouble;
-use super::{Shared, read};
+use crate::postgres::connections::within;
+use crate::postgres::errors::Trouble;
+use crate::postgres::{Shared, read};
 use crate::{EventQuery, StoreError};
 
 const POLL: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const PAGE: usize = 1000;
 const NAME_BYTES_MAX: usize = 63;
 
 /// The channel on which commits of a schema are announced.
-pub(super) fn channel(schema: &str) -> String {
+pub(crate) fn channel(schema: &str) -> String {
     let mut name = format!("callboard_{schema}");
     // Two schemas on one channel only cause needless wake-ups.
     while name.len() > NAME_BYTES_MAX {
@@ -37,7 +37,7 @@ pub(super) fn channel(schema: &str) -> String {
 }
 
 #[derive(Default)]
-pub(super) struct Bell {
+pub(crate) struct Bell {
     /// Rung by notifications, and by this process when it has reason to look.
     pub ring: Arc<Notify>,
     heard: AtomicBool,

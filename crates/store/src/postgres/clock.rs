@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use callboard_domain::time::Timestamp;
 
-use super::db::Db;
-use super::errors::Trouble;
 use crate::clock::{Clock, Floor, SystemClock};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Trouble;
 
 /// The server's time in microseconds, as SQL.
-pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-pub(super) struct SharedClock {
+pub(crate) struct SharedClock {
     /// A test's clock, which replaces the database's.
     stand_in: Option<Arc<dyn Clock>>,
     /// The database's time minus the steady clock's, in microseconds.
@@ -59,7 +59,7 @@ impl SharedClock {
 }
 
 /// The time a read is judged at, fresh from the database.
-pub(super) async fn now(db: &Db, clock: &SharedClock) -> Result<Timestamp, Trouble> {
+pub(crate) async fn now(db: &Db, clock: &SharedClock) -> Result<Timestamp, Trouble> {
     let sql = format!("SELECT {NOW}, last_at FROM log_position WHERE one");
     let row = db.query_one(&db.prepare_cached(&sql).await?, &[]).await?;
     Ok(clock.learn(row.try_get(0)?, row.try_get(1)?))

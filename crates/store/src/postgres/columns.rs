@@ -8,7 +8,7 @@ use callboard_domain::task::Entry;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::rows::uuid;
+use crate::postgres::rows::uuid;
 
 type Value<'a> = &'a (dyn ToSql + Sync);
 
@@ -18,7 +18,7 @@ fn attempt_uuid(attempt: Option<AttemptId>) -> Option<Uuid> {
 
 /// Lines of history.
 #[derive(Default)]
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     tasks: Vec<Uuid>,
     numbers: Vec<i32>,
     who: Vec<&'a str>,
@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
 
 /// The columns of a task that most commands change.
 #[derive(Default)]
-pub(super) struct Moves<'a> {
+pub(crate) struct Moves<'a> {
     tasks: Vec<Uuid>,
     labels: Vec<&'a str>,
     phases: Vec<&'a str>,
@@ -115,7 +115,7 @@ impl<'a> Moves<'a> {
 
 /// Events.
 #[derive(Default)]
-pub(super) struct Logged<'a> {
+pub(crate) struct Logged<'a> {
     actors: Vec<&'a str>,
     names: Vec<&'a str>,
     projects: Vec<Option<i64>>,

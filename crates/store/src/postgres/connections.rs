@@ -9,23 +9,23 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future;
 use tokio_postgres::{Config, SimpleQueryMessage};
 
-use super::address::{Address, MARK, MARKED};
-use super::db::{Db, Types};
-use super::errors::Trouble;
 use crate::StoreError;
+use crate::postgres::address::{Address, MARK, MARKED};
+use crate::postgres::db::{Db, Types};
+use crate::postgres::errors::Trouble;
 
 /// Connections of one process, including the writer's; one more listens.
 const CONNECTIONS_MAX: usize = 8;
 /// How long a call waits for a free connection, and for a new one to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a call waits for its answer, all tries together. The server's own limit is shorter.
-pub(super) const ANSWER: Duration = Duration::from_secs(15);
+pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 /// How long the server works on a statement, unless its transaction says otherwise.
-pub(super) const STATEMENT_MS: u64 = 10_000;
+pub(crate) const STATEMENT_MS: u64 = 10_000;
 /// How often work is tried when its connection breaks.
 const TRIES_MAX: usize = 3;
 
-pub(super) struct Connections {
+pub(crate) struct Connections {
     pool: Pool,
     pub address: Address,
     /// Set when a pooler is in front of the server, which lends it for one transaction at a time.
@@ -33,7 +33,7 @@ pub(super) struct Connections {
 }
 
 /// How a piece of work begins and ends, and whether its time is limited.
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Opens a transaction; without one each statement is its own.
     begin: Option<&'static str>,
     end: &'static str,
@@ -41,16 +41,16 @@ pub(super) struct Manner {
 }
 
 /// Short statements, each in its own transaction.
-pub(super) const STATEMENTS: Manner = Manner { begin: None, end: "COMMIT", limited: true };
+pub(crate) const STATEMENTS: Manner = Manner { begin: None, end: "COMMIT", limited: true };
 /// A short transaction.
-pub(super) const TRANSACTION: Manner =
+pub(crate) const TRANSACTION: Manner =
     Manner { begin: Some("BEGIN"), end: "COMMIT", limited: true };
 /// A transaction that leaves nothing behind.
-pub(super) const TRIAL: Manner = Manner { begin: Some("BEGIN"), end: "ROLLBACK", limited: true };
+pub(crate) const TRIAL: Manner = Manner { begin: Some("BEGIN"), end: "ROLLBACK", limited: true };
 /// A transaction without a time limit.
-pub(super) const MIGRATION: Manner = Manner { begin: Some("BEGIN"), end: "COMMIT", limited: false };
+pub(crate) const MIGRATION: Manner = Manner { begin: Some("BEGIN"), end: "COMMIT", limited: false };
 /// A read-only transaction on one snapshot, without a time limit.
-pub(super) const SNAPSHOT: Manner = Manner {
+pub(crate) const SNAPSHOT: Manner = Manner {
     begin: Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
     end: "COMMIT",
     limited: false,
@@ -176,7 +176,7 @@ async fn is_direct(pool: &Pool) -> Result<bool, Trouble> {
 }
 
 /// Ends work that takes too long and closes its connection.
-pub(super) async fn within<T>(
+pub(crate) async fn within<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, Trouble>>,
 ) -> Result<T, Trouble> {
@@ -186,6 +186,6 @@ pub(super) async fn within<T>(
     }
 }
 
-pub(super) fn late() -> Trouble {
+pub(crate) fn late() -> Trouble {
     StoreError::Unavailable("PostgreSQL did not answer in time; try again".into()).into()
 }

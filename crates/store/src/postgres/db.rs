@@ -10,11 +10,11 @@ use deadpool_postgres::Object;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::errors::Trouble;
+use crate::postgres::errors::Trouble;
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
-pub(super) enum Statement {
+pub(crate) enum Statement {
     /// The server knows the statement by a name.
     Named(tokio_postgres::Statement),
     /// Sent anew with its values each time; the server determined the types once.
@@ -23,7 +23,7 @@ pub(super) enum Statement {
 
 /// The value types of statements without names.
 #[derive(Default)]
-pub(super) struct Types(Mutex<HashMap<String, Arc<[Type]>>>);
+pub(crate) struct Types(Mutex<HashMap<String, Arc<[Type]>>>);
 
 impl Types {
     async fn of(&self, line: &Object, sql: &str) -> Result<Arc<[Type]>, Error> {
@@ -46,7 +46,7 @@ fn typed<'a>(values: &'a Values<'a>, types: &[Type]) -> Vec<(&'a (dyn ToSql + Sy
 
 /// A connection that goes back to the pool only when its work is over. One that is dropped in the middle, by a time
 /// limit or a caller that went away, is closed; that rolls its transaction back.
-pub(super) struct Db {
+pub(crate) struct Db {
     /// `Some` until the drop.
     line: Option<Object>,
     over: AtomicBool,

@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 
-pub(super) type Result<T, E = Trouble> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 /// An error inside this backend, before the decision whether to retry.
 #[derive(Debug)]

@@ -14,16 +14,17 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::around::{self, Part};
-use super::batch::{Batch, CallKey};
-use super::cards::{self, Beside};
-use super::clock::SharedClock;
-use super::db::{Db, Statement};
-use super::errors::Trouble;
-use super::lookups::Statements;
-use super::rows::uuid;
-use super::{crew, knowledge, org, pulls, schema};
 use crate::migrations::refuse_newer;
+use crate::postgres::around::{self, Part};
+use crate::postgres::batch::{Batch, CallKey};
+use crate::postgres::board::cards::{self, Beside};
+use crate::postgres::board::org;
+use crate::postgres::clock::SharedClock;
+use crate::postgres::db::{Db, Statement};
+use crate::postgres::errors::Trouble;
+use crate::postgres::lookups::Statements;
+use crate::postgres::rows::uuid;
+use crate::postgres::{crew, knowledge, pulls, schema};
 use crate::table::{Cells, attempt, comment, job, retry, run, task};
 use crate::{Op, StoreError};
 
@@ -139,7 +140,7 @@ async fn rows_if(
 }
 
 /// Begins a transaction, and locks and loads everything that these commands need.
-pub(super) async fn batch(
+pub(crate) async fn batch(
     db: &Db,
     begin: &str,
     statements: &Statements,

@@ -2,15 +2,15 @@
 
 use callboard_domain::time::Timestamp;
 
-use super::db::Db;
-use super::errors::Result;
-use super::read;
-use super::rows::uuid;
 use crate::file::{PRUNED_MAX, cut, rows_of};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::read;
+use crate::postgres::rows::uuid;
 use crate::{FilePart, FileSpan, NewFile};
 
 /// Stores a file; needs a transaction. `false` when the name is taken.
-pub(super) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Result<bool> {
+pub(crate) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Result<bool> {
     let task = file.task.map(|task| uuid(task.id));
     let size = file.bytes.len() as i64;
     let made = read::one(
@@ -30,7 +30,7 @@ pub(super) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Res
     Ok(true)
 }
 
-pub(super) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result<Option<FilePart>> {
+pub(crate) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result<Option<FilePart>> {
     let head = "SELECT id, media_type, at, size FROM files WHERE org = $1 AND name = $2";
     let Some(head) = read::one(db, head, &[&org, &name]).await? else { return Ok(None) };
     let id: i64 = head.try_get(0)?;
@@ -55,7 +55,7 @@ pub(super) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result
     }))
 }
 
-pub(super) async fn prune(db: &Db, under: &str, before: Timestamp) -> Result<usize> {
+pub(crate) async fn prune(db: &Db, under: &str, before: Timestamp) -> Result<usize> {
     let sql = "DELETE FROM files WHERE id IN (SELECT id FROM files \
              WHERE at < $1 AND starts_with(name, $2) ORDER BY at LIMIT $3)";
     let sql = db.prepare_cached(sql).await?;

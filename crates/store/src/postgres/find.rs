@@ -3,13 +3,13 @@
 use callboard_domain::ids::{Id, IdKind, TaskId, TaskName};
 use tokio_postgres::types::ToSql;
 
-use super::db::Db;
-use super::errors::Result;
-use super::rows::uuid;
 use crate::id_table::id_table;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::rows::uuid;
 use crate::table::Cells;
 
-pub(super) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+pub(crate) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let found = by_name(db, org, typed).await?;
     if !found.is_empty() {
         return Ok(found);
@@ -25,7 +25,7 @@ pub(super) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Re
     by_end(db, org, typed, limit).await
 }
 
-pub(super) async fn ids(
+pub(crate) async fn ids(
     db: &Db,
     org: i64,
     kind: IdKind,

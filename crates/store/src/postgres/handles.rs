@@ -7,28 +7,28 @@ use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::db::Db;
-use super::errors::Result;
-use super::rows::uuid;
-use super::{json, read};
 use crate::handles::{Columns, STEPS};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::rows::uuid;
+use crate::postgres::{json, read};
 use crate::table::Cells;
 use crate::table::handle::{self, HANDLE, HANDLE_FROM, HANDLES};
 
 /// Stores a handle. Idempotent: an existing id is this handle's.
-pub(super) async fn add(db: &Db, org: i64, handle: &Handle) -> Result<()> {
+pub(crate) async fn add(db: &Db, org: i64, handle: &Handle) -> Result<()> {
     let columns = Columns::of(&handle.state);
     let known = "ON CONFLICT (id) DO NOTHING";
     Ok(json::insert(db, &handle::values(Some(org), handle, &columns), known).await?)
 }
 
-pub(super) async fn find(db: &Db, id: HandleId) -> Result<Option<Handle>> {
+pub(crate) async fn find(db: &Db, id: HandleId) -> Result<Option<Handle>> {
     let sql = format!("SELECT {HANDLE} FROM {HANDLE_FROM} WHERE h.id = $1");
     read::one(db, &sql, &[&uuid(id.0)]).await?.as_ref().map(handle).transpose()
 }
 
 /// Changes handles; needs a transaction. Idempotent: a change that was made before changes nothing.
-pub(super) async fn change(
+pub(crate) async fn change(
     db: &Db,
     changes: &[(HandleId, HandleChange)],
     now: Timestamp,
@@ -59,7 +59,7 @@ pub(super) async fn change(
     Ok(handles)
 }
 
-pub(super) async fn prune(db: &Db, before: Timestamp) -> Result<()> {
+pub(crate) async fn prune(db: &Db, before: Timestamp) -> Result<()> {
     let sql = "DELETE FROM handles WHERE expires_at < $1 \
          AND (alive_until IS NULL OR alive_until < $1)";
     read::one(db, sql, &[&before.0]).await?;

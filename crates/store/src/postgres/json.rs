@@ -4,11 +4,11 @@ use serde_json::Value;
 use tokio_postgres::Error;
 use uuid::Uuid;
 
-use super::db::{Db, Statement};
+use crate::postgres::db::{Db, Statement};
 use crate::table::{Cell, Table, Values};
 
 /// A row as an object.
-pub(super) fn object(values: &Values<'_>) -> Value {
+pub(crate) fn object(values: &Values<'_>) -> Value {
     let value = |cell: &Cell<'_>| match cell {
         Cell::Null => Value::Null,
         Cell::Int(number) => (*number).into(),
@@ -20,7 +20,7 @@ pub(super) fn object(values: &Values<'_>) -> Value {
 }
 
 /// `INSERT INTO table …` for every object in the one parameter. `otherwise` is the ON CONFLICT clause, if any.
-pub(super) fn insert_sql(table: &Table, otherwise: &str) -> String {
+pub(crate) fn insert_sql(table: &Table, otherwise: &str) -> String {
     let (name, columns) = (table.name, table.columns.join(", "));
     format!(
         "INSERT INTO {name} ({columns}) SELECT {columns} \
@@ -29,13 +29,13 @@ pub(super) fn insert_sql(table: &Table, otherwise: &str) -> String {
 }
 
 /// `UPDATE table SET column = …` for every object in the one parameter, by this key.
-pub(super) fn update_sql(table: &Table, key: &str, columns: &[&str]) -> String {
+pub(crate) fn update_sql(table: &Table, key: &str, columns: &[&str]) -> String {
     let set = columns.iter().map(|column| format!("{column} = n.{column}"));
     update_set(table, key, set.collect())
 }
 
 /// As `update_sql`. The `live` columns keep their values where the column `ended` gets one.
-pub(super) fn update_until_ended(
+pub(crate) fn update_until_ended(
     table: &Table,
     key: &str,
     ended: &str,
@@ -58,7 +58,7 @@ fn update_set(table: &Table, key: &str, set: Vec<String>) -> String {
 }
 
 /// `DELETE FROM table` for every object in the one parameter, by this key.
-pub(super) fn delete_sql(table: &Table, key: &[&str]) -> String {
+pub(crate) fn delete_sql(table: &Table, key: &[&str]) -> String {
     let name = table.name;
     let same: Vec<String> = key.iter().map(|column| format!("o.{column} = n.{column}")).collect();
     format!(
@@ -69,7 +69,7 @@ pub(super) fn delete_sql(table: &Table, key: &[&str]) -> String {
 }
 
 /// Runs a statement for these objects, unless there are none.
-pub(super) async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Error> {
+pub(crate) async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -77,13 +77,13 @@ pub(super) async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Res
 }
 
 /// Inserts one row.
-pub(super) async fn insert(db: &Db, values: &Values<'_>, otherwise: &str) -> Result<(), Error> {
+pub(crate) async fn insert(db: &Db, values: &Values<'_>, otherwise: &str) -> Result<(), Error> {
     let statement = db.prepare_cached(&insert_sql(values.table, otherwise)).await?;
     run(db, &statement, vec![object(values)]).await
 }
 
 /// Updates these columns of one row.
-pub(super) async fn update(
+pub(crate) async fn update(
     db: &Db,
     values: &Values<'_>,
     key: &str,

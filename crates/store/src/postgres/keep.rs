@@ -12,19 +12,20 @@ use serde_json::Value;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::batch::{Batch, CallKey};
-use super::columns::{Lines, Logged, Moves};
-use super::db::{Db, Statement};
-use super::errors::Trouble;
-use super::json::{delete_sql, insert_sql, object, run, update_sql, update_until_ended};
-use super::{crew, knowledge, org};
+use crate::postgres::batch::{Batch, CallKey};
+use crate::postgres::board::org;
+use crate::postgres::columns::{Lines, Logged, Moves};
+use crate::postgres::db::{Db, Statement};
+use crate::postgres::errors::Trouble;
+use crate::postgres::json::{delete_sql, insert_sql, object, run, update_sql, update_until_ended};
+use crate::postgres::{crew, knowledge};
 use crate::retries::Row;
 use crate::table::{
     attempt, card, comment, delivery, entry, job, pull, retry, run as run_table, task,
 };
 
 /// Statements, prepared once per connection, so that they reach the server in the order they are sent.
-pub(super) struct Statements {
+pub(crate) struct Statements {
     tasks_insert: Statement,
     /// New lines of history, and tasks of which only the common columns changed.
     everyday: Statement,
@@ -158,7 +159,7 @@ fn entries(otherwise: &str) -> String {
 
 /// Sends everything a batch changed, its events and the commit, without waiting in between unless there are rare
 /// writes. The server works through it in this order; after a failure it only rolls back.
-pub(super) async fn batch(
+pub(crate) async fn batch(
     db: &Db,
     statements: &Statements,
     batch: Batch,

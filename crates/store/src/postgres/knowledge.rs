@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::batch::Batch;
-use super::db::Db;
-use super::errors::Result;
-use super::json::{insert_sql, object, run};
-use super::read::all;
-use super::rows::uuid;
 use crate::knowledge::index::{self, Counts, Posting};
 use crate::knowledge::rank::{Candidate, Legs, Ranked, first_look, rank};
 use crate::knowledge::vectors::{Needle, VectorCache, VectorRow, pack};
 use crate::knowledge::{
     Embedded, KnowledgeHit, KnowledgeQuery, QueryVector, Unembedded, analyser, snippet,
 };
+use crate::postgres::batch::Batch;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::json::{insert_sql, object, run};
+use crate::postgres::read::all;
+use crate::postgres::rows::uuid;
 use crate::table::Cells;
 use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
 
@@ -33,7 +33,7 @@ async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
 
 /// Writes the learnings of a batch. The counts of each org are locked first, in order, so that numbers have no gaps
 /// and two writers cannot deadlock.
-pub(super) async fn write(db: &Db, batch: &Batch) -> Result<()> {
+pub(crate) async fn write(db: &Db, batch: &Batch) -> Result<()> {
     let mut numbers = count(db, batch).await?;
     let mut entries = Vec::new();
     let mut terms: BTreeMap<(i64, String, i64), String> = BTreeMap::new();
@@ -112,7 +112,7 @@ async fn count(db: &Db, batch: &Batch) -> Result<HashMap<i64, u32>> {
 }
 
 /// Entries of any org by their ids, each with its org.
-pub(super) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEntry)>> {
+pub(crate) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEntry)>> {
     let sql = format!("SELECT k.org, {ENTRY} FROM {ENTRY_FROM} WHERE k.id = ANY ($1)");
     let read = |row: &Row| {
         let mut row = row.reader();
@@ -121,12 +121,12 @@ pub(super) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEn
     all(db, &sql, &[&ids]).await?.iter().map(read).collect()
 }
 
-pub(super) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
+pub(crate) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
     let found = by_id(db, &[uuid(id.0)]).await?;
     Ok(found.into_iter().find(|(of, _)| *of == org).map(|(_, entry)| entry))
 }
 
-pub(super) async fn counts(db: &Db, org: i64) -> Result<Counts> {
+pub(crate) async fn counts(db: &Db, org: i64) -> Result<Counts> {
     let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = $1");
     let found = all(db, &sql, &[&org]).await?;
     let counts = found.first().map(|row| knowledge::read_counts(&mut row.reader()));
@@ -134,7 +134,7 @@ pub(super) async fn counts(db: &Db, org: i64) -> Result<Counts> {
 }
 
 /// Searches without a snapshot. Concurrent writes may show in part; no row ever goes away.
-pub(super) async fn search(
+pub(crate) async fn search(
     db: &Db,
     org: i64,
     cache: &VectorCache,
@@ -253,7 +253,7 @@ async fn cosines(
     Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
 }
 
-pub(super) async fn orgs_unembedded(db: &Db, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
+pub(crate) async fn orgs_unembedded(db: &Db, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
     let found = all(
         db,
         "SELECT o.name FROM knowledge_counts c JOIN orgs o ON o.id = c.org \
@@ -265,7 +265,7 @@ pub(super) async fn orgs_unembedded(db: &Db, model: &str, limit: usize) -> Resul
     found.iter().map(|row| Ok(Arc::from(row.try_get::<_, &str>(0)?))).collect()
 }
 
-pub(super) async fn unembedded(
+pub(crate) async fn unembedded(
     db: &Db,
     org: i64,
     model: &str,
@@ -281,7 +281,7 @@ pub(super) async fn unembedded(
 }
 
 /// Stores vectors; needs a transaction. Idempotent, also for several writers at once: existing rows stay.
-pub(super) async fn put_vectors(db: &Db, model: &str, embedded: &[Embedded]) -> Result<()> {
+pub(crate) async fn put_vectors(db: &Db, model: &str, embedded: &[Embedded]) -> Result<()> {
     let mut orgs: Vec<i64> = embedded.iter().map(|entry| entry.org).collect();
     orgs.sort_unstable();
     orgs.dedup();

@@ -1,8 +1,9 @@
 //! The statements that load a batch: each looks rows up by key, for all commands at once.
 
-use super::db::{Db, Statement};
-use super::errors::Trouble;
-use super::{around, cards, pulls, runs};
+use crate::postgres::board::cards;
+use crate::postgres::db::{Db, Statement};
+use crate::postgres::errors::Trouble;
+use crate::postgres::{around, pulls, runs};
 use crate::table::attempt::ATTEMPT;
 use crate::table::comment::COMMENT;
 use crate::table::job::{JOB, JOB_FROM};
@@ -11,7 +12,7 @@ use crate::table::task::{TASK, TASK_FROM};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
-pub(super) struct Statements {
+pub(crate) struct Statements {
     pub settings: Statement,
     pub retries: Statement,
     pub attempt_tasks: Statement,

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::db::Db;
-use super::errors::Trouble;
-use super::read;
 use crate::StoreError;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Trouble;
+use crate::postgres::read;
 
 #[derive(Default)]
-pub(super) struct Orgs(Mutex<HashMap<Arc<str>, i64>>);
+pub(crate) struct Orgs(Mutex<HashMap<Arc<str>, i64>>);
 
 impl Orgs {
     fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, i64>> {
@@ -39,6 +39,6 @@ impl Orgs {
     }
 }
 
-pub(super) fn unknown(name: &str) -> StoreError {
+pub(crate) fn unknown(name: &str) -> StoreError {
     StoreError::Unavailable(format!("no organisation is called '{name}'"))
 }

@@ -5,8 +5,8 @@ use callboard_domain::page::{PageGrant, PageKey};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
-use super::errors::Trouble;
-use super::{PostgresStore, clock, read, rows};
+use crate::postgres::errors::Trouble;
+use crate::postgres::{PostgresStore, clock, read, rows};
 use crate::table::Cells;
 use crate::table::page_key::{self, KEY};
 use crate::{NewPageKey, PageHash, PageStore, StoreError};

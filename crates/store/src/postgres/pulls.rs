@@ -5,15 +5,15 @@ use callboard_domain::pull::Pull;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::PostgresStore;
-use super::errors::Trouble;
-use super::{read, rows};
+use crate::postgres::PostgresStore;
+use crate::postgres::errors::Trouble;
+use crate::postgres::{read, rows};
 use crate::table::Cells;
 use crate::table::pull::{self, PULL, PULL_FROM};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
 /// Pull requests of the tasks `$1`, the oldest first.
-pub(super) fn sql() -> String {
+pub(crate) fn sql() -> String {
     format!(
         "SELECT {PULL}, p.org FROM {PULL_FROM} WHERE p.task = ANY($1) \
          ORDER BY p.created_at, p.number"
@@ -21,7 +21,7 @@ pub(super) fn sql() -> String {
 }
 
 /// A row of that query: the pull request with its org.
-pub(super) fn of_task(row: &Row) -> Result<(i64, Pull), Trouble> {
+pub(crate) fn of_task(row: &Row) -> Result<(i64, Pull), Trouble> {
     let mut row = row.reader();
     let PullOf { pull, .. } = pull::read(&mut row)?;
     Ok((row.int()?, pull))

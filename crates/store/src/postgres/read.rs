@@ -12,36 +12,36 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::db::Db;
-use super::errors::Result;
-use super::rows::uuid;
-use crate::filter::{Filter, Leg, Value};
-use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::rows::uuid;
 use crate::table::Cells;
 use crate::table::attempt::{self, ATTEMPT};
 use crate::table::event::{self, EVENT};
 use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
 use crate::table::task::{self, TASK, TASK_FROM};
+use crate::task::filter::{Filter, Leg, Value};
+use crate::task::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
 use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQuery, TasksByState};
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
-pub(super) async fn all(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<Row>> {
+pub(crate) async fn all(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<Row>> {
     let statement = db.prepare_cached(sql).await?;
     Ok(db.query(&statement, values).await?)
 }
 
-pub(super) async fn one(db: &Db, sql: &str, values: &Values<'_>) -> Result<Option<Row>> {
+pub(crate) async fn one(db: &Db, sql: &str, values: &Values<'_>) -> Result<Option<Row>> {
     let statement = db.prepare_cached(sql).await?;
     Ok(db.query_opt(&statement, values).await?)
 }
 
-pub(super) async fn find_org(db: &Db, name: &str) -> Result<Option<i64>> {
+pub(crate) async fn find_org(db: &Db, name: &str) -> Result<Option<i64>> {
     let found = one(db, "SELECT id FROM orgs WHERE name = $1", &[&name]).await?;
     Ok(found.map(|row| row.try_get(0)).transpose()?)
 }
 
-pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
+pub(crate) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
     let sql = format!(
         "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
          WHERE a.id = $1 AND t.org = $2"
@@ -51,13 +51,13 @@ pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<A
 }
 
 /// The first character of PostgreSQL's placeholders.
-pub(super) const SIGN: char = '$';
+pub(crate) const SIGN: char = '$';
 
 /// A filter's values as the driver takes them.
-pub(super) struct Taken(Vec<Box<dyn ToSql + Sync + Send>>);
+pub(crate) struct Taken(Vec<Box<dyn ToSql + Sync + Send>>);
 
 impl Taken {
-    pub(super) fn from(filter: Filter) -> Self {
+    pub(crate) fn from(filter: Filter) -> Self {
         let take = |value| -> Box<dyn ToSql + Sync + Send> {
             match value {
                 Value::Integer(number) => Box::new(number),
@@ -68,13 +68,13 @@ impl Taken {
         Self(filter.values.into_iter().map(take).collect())
     }
 
-    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+    pub(crate) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.0.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
     }
 }
 
 /// Tasks as they stand at `now`.
-pub(super) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
+pub(crate) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
     let mut found = Vec::new();
     for leg in Leg::of(query) {
         let filter = Filter::of_tasks(SIGN, query, *leg, now);
@@ -104,7 +104,7 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     )
 }
 
-pub(super) async fn tasks_by_state(db: &Db, now: Timestamp) -> Result<TasksByState> {
+pub(crate) async fn tasks_by_state(db: &Db, now: Timestamp) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks WHERE {COUNTED}");
     let mut counts = [0; 6];
     if let Some(row) = one(db, &sql, &[]).await? {
@@ -119,7 +119,7 @@ pub(super) async fn tasks_by_state(db: &Db, now: Timestamp) -> Result<TasksBySta
     })
 }
 
-pub(super) async fn task_free_since(
+pub(crate) async fn task_free_since(
     db: &Db,
     task: TaskId,
     up_to: u64,
@@ -134,7 +134,7 @@ pub(super) async fn task_free_since(
 }
 
 /// Tasks of a query. A damaged row is left out of the list rather than failing it; `doctor` names it.
-pub(super) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<TaskRow>> {
+pub(crate) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<TaskRow>> {
     let mut tasks = Vec::new();
     for row in all(db, sql, values).await? {
         match task::read_with_attempt(&mut row.reader()) {
@@ -163,7 +163,7 @@ pub(super) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result
     Ok(tasks)
 }
 
-pub(super) async fn attempts(
+pub(crate) async fn attempts(
     db: &Db,
     org: i64,
     query: &AttemptQuery,
@@ -184,7 +184,7 @@ pub(super) async fn attempts(
         .collect()
 }
 
-pub(super) async fn attempts_overdue(
+pub(crate) async fn attempts_overdue(
     db: &Db,
     now: Timestamp,
     limit: usize,
@@ -205,7 +205,7 @@ pub(super) async fn attempts_overdue(
     found.iter().map(read).collect()
 }
 
-pub(super) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
+pub(crate) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
     let filter = Filter::of_events(SIGN, query);
     let sql = format!(
         "SELECT {} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
@@ -221,19 +221,19 @@ pub(super) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEven
 }
 
 /// The number of the newest event.
-pub(super) async fn last_seq(db: &Db) -> Result<u64> {
+pub(crate) async fn last_seq(db: &Db) -> Result<u64> {
     let row = one(db, "SELECT last_seq FROM log_position WHERE one", &[]).await?;
     let seq: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
     Ok(seq.unwrap_or_default() as u64)
 }
 
-pub(super) async fn project(db: &Db, id: i64) -> Result<Option<Project>> {
+pub(crate) async fn project(db: &Db, id: i64) -> Result<Option<Project>> {
     let found =
         one(db, &format!("SELECT {PROJECT_NAME} FROM projects p WHERE id = $1"), &[&id]).await?;
     found.as_ref().map(project_row).transpose()
 }
 
-pub(super) async fn project_of_repo(db: &Db, org: &str, repo: i64) -> Result<Option<Project>> {
+pub(crate) async fn project_of_repo(db: &Db, org: &str, repo: i64) -> Result<Option<Project>> {
     let sql = format!(
         "SELECT {PROJECT_NAME} FROM repos r JOIN projects p ON p.id = r.project \
          JOIN orgs o ON o.id = p.org WHERE r.id = $1 AND o.name = $2"
@@ -242,7 +242,7 @@ pub(super) async fn project_of_repo(db: &Db, org: &str, repo: i64) -> Result<Opt
     found.as_ref().map(project_row).transpose()
 }
 
-pub(super) async fn repos_on(db: &Db, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
+pub(crate) async fn repos_on(db: &Db, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
     let sql = format!(
         "SELECT {PROJECT_NAME}, {REPO} \
          FROM repos r JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
@@ -252,24 +252,24 @@ pub(super) async fn repos_on(db: &Db, org: &str, machine: &str) -> Result<Vec<Ow
     found.iter().map(|row| project::read_owned(&mut row.reader())).collect()
 }
 
-pub(super) fn project_row(row: &Row) -> Result<Project> {
+pub(crate) fn project_row(row: &Row) -> Result<Project> {
     project::read_name(&mut row.reader())
 }
 
-pub(super) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Option<PathBuf>> {
+pub(crate) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Option<PathBuf>> {
     let sql = "SELECT path FROM repos WHERE project = $1 AND machine = $2 ORDER BY position, id DESC LIMIT 1";
     let found = one(db, sql, &[&project, &machine]).await?;
     Ok(found.map(|row| row.try_get::<_, String>(0)).transpose()?.map(PathBuf::from))
 }
 
 /// The whole output of a completed attempt.
-pub(super) async fn output(db: &Db, attempt: AttemptId) -> Result<Option<String>> {
+pub(crate) async fn output(db: &Db, attempt: AttemptId) -> Result<Option<String>> {
     let sql = "SELECT output FROM outputs WHERE attempt = $1";
     let found = one(db, sql, &[&uuid(attempt.0)]).await?;
     Ok(found.map(|row| row.try_get(0)).transpose()?)
 }
 
-pub(super) async fn repo(db: &Db, project: i64) -> Result<Option<Repo>> {
+pub(crate) async fn repo(db: &Db, project: i64) -> Result<Option<Repo>> {
     let sql = format!("SELECT {REPO} FROM repos r WHERE r.project = $1 {REPO_ORDER} LIMIT 1");
     let found = one(db, &sql, &[&project]).await?;
     found.map(|row| project::read_repo(&mut row.reader())).transpose()

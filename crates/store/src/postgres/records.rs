@@ -12,12 +12,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::around::{self, IDS, Part};
-use super::db::Db;
-use super::errors::Trouble;
-use super::rows::uuid;
-use super::{Shared, orgs, read};
 use crate::StoreError;
+use crate::postgres::around::{self, IDS, Part};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Trouble;
+use crate::postgres::rows::uuid;
+use crate::postgres::{Shared, orgs, read};
 use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
 use crate::table::task::{self, TASK, TASK_FROM};
@@ -26,13 +26,13 @@ const GROUP_MAX: usize = 64;
 
 type Answer = Result<Option<TaskRecord>, StoreError>;
 
-pub(super) struct Ask {
+pub(crate) struct Ask {
     pub org: Arc<str>,
     pub task: TaskId,
     pub reply: oneshot::Sender<Answer>,
 }
 
-pub(super) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<Ask>) {
+pub(crate) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<Ask>) {
     let mut asks = Vec::with_capacity(GROUP_MAX);
     while asked.recv_many(&mut asks, GROUP_MAX).await > 0 {
         // Callers that ran out of patience are gone.

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use callboard_domain::time::Timestamp;
 
-use super::errors::Trouble;
-use super::{PostgresStore, clock, read};
+use crate::postgres::errors::Trouble;
+use crate::postgres::{PostgresStore, clock, read};
 use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
 use crate::table::Cells;
 use crate::table::retry::{self, RETRY};

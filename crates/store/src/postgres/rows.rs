@@ -5,8 +5,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
-use super::errors::{Result, Trouble};
 use crate::StoreError;
+use crate::postgres::errors::{Result, Trouble};
 use crate::table::{Cells, Damaged};
 
 impl Cells for Row {
@@ -59,11 +59,11 @@ impl<'a> FromSql<'a> for Integer {
     }
 }
 
-pub(super) fn uuid(id: Id) -> Uuid {
+pub(crate) fn uuid(id: Id) -> Uuid {
     Uuid::from_u128(id.0)
 }
 
 /// The error for a value that violates the schema: the row is damaged, the caller is not at fault.
-pub(super) fn damaged(what: &str) -> Trouble {
+pub(crate) fn damaged(what: &str) -> Trouble {
     StoreError::Corrupt(format!("a row is damaged: its {what} cannot be read")).into()
 }

@@ -2,22 +2,22 @@
 
 use tokio_postgres::Row;
 
-use super::address::Address;
-use super::connections::{Connections, MIGRATION, TRANSACTION};
-use super::db::Db;
-use super::errors::Trouble;
-use super::{json, read};
 use crate::StoreError;
 use crate::migrations::Database::Postgres;
 use crate::migrations::{self, CHECKSUMS, latest, pending, refuse_newer};
+use crate::postgres::address::Address;
+use crate::postgres::connections::{Connections, MIGRATION, TRANSACTION};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Trouble;
+use crate::postgres::{json, read};
 use crate::table::Cells;
 
 /// Takes the lock that serialises migrating, settling and adding edges.
-pub(super) const ALONE: &str =
+pub(crate) const ALONE: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('callboard:' || current_schema(), 0))";
 
 /// Takes a lock that serialises only the transactions that name the same `what`.
-pub(super) fn alone_with(what: &str) -> String {
+pub(crate) fn alone_with(what: &str) -> String {
     let what = what.replace('\'', "''");
     format!(
         "SELECT pg_advisory_xact_lock(\
@@ -26,7 +26,7 @@ pub(super) fn alone_with(what: &str) -> String {
 }
 
 /// Brings a database up to date and returns the schema of its tables. Safe to run from several processes at once.
-pub(super) async fn migrate(connections: &Connections) -> Result<String, Trouble> {
+pub(crate) async fn migrate(connections: &Connections) -> Result<String, Trouble> {
     if let Some(schema) = &connections.address.schema {
         make_schema(connections, schema).await?;
     }
@@ -67,7 +67,7 @@ async fn make_schema(connections: &Connections, schema: &str) -> Result<(), Trou
     }
 }
 
-pub(super) async fn version(db: &Db) -> Result<u32, Trouble> {
+pub(crate) async fn version(db: &Db) -> Result<u32, Trouble> {
     let sql = "SELECT to_regclass(quote_ident(current_schema()) || '.migrations') IS NOT NULL";
     let there = read::one(db, sql, &[]).await?.map(|row| row.try_get(0)).transpose()?;
     if there != Some(true) {

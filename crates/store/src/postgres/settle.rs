@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::db::Db;
-use super::errors::Result;
-use super::{orgs, read, schema};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::{orgs, read, schema};
 use crate::{Home, Place, Project, StoreError};
 
 /// The org and project of a process, when all rows exist already; most starts need no write.
-pub(super) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {
+pub(crate) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {
     let Some(org) = read::find_org(db, &place.org).await? else { return Ok(None) };
     let project = match &place.repo {
         Some(repo) => project_of_repo(db, org, &repo.machine, &repo.path.to_string_lossy()).await?,
@@ -21,7 +21,7 @@ pub(super) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {
 
 /// Finds or creates these rows; needs a transaction. One process at a time, so that two that start together share
 /// one project.
-pub(super) async fn settle(db: &Db, place: &Place, now: i64) -> Result<Home> {
+pub(crate) async fn settle(db: &Db, place: &Place, now: i64) -> Result<Home> {
     db.batch_execute(schema::ALONE).await?;
     let org = org(db, &place.org).await?;
     let project = match &place.repo {
@@ -68,7 +68,7 @@ async fn project_of_repo(db: &Db, org: i64, machine: &str, path: &str) -> Result
     found.as_ref().map(read::project_row).transpose()
 }
 
-pub(super) async fn org(db: &Db, name: &str) -> Result<i64> {
+pub(crate) async fn org(db: &Db, name: &str) -> Result<i64> {
     let sql = "INSERT INTO orgs (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
     read::one(db, sql, &[&name]).await?;
     // The number is not cached: this transaction may be rolled back.
@@ -93,7 +93,7 @@ async fn by_name(db: &Db, org: i64, name: &str) -> Result<Option<Project>> {
     read::one(db, sql, &[&org, &name]).await?.as_ref().map(read::project_row).transpose()
 }
 
-pub(super) async fn oldest(db: &Db, org: i64) -> Result<Option<Project>> {
+pub(crate) async fn oldest(db: &Db, org: i64) -> Result<Option<Project>> {
     let sql = "SELECT id, name, prefix FROM projects WHERE org = $1 ORDER BY id LIMIT 1";
     read::one(db, sql, &[&org]).await?.as_ref().map(read::project_row).transpose()
 }

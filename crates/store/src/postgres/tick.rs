@@ -9,21 +9,21 @@ use callboard_domain::watch::{GRACE_MS, Watcher, grace, is_unwatched};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::clock::NOW;
-use super::connections::TRANSACTION;
-use super::db::Db;
-use super::errors::Result;
-use super::{Shared, read};
+use crate::postgres::clock::NOW;
+use crate::postgres::connections::TRANSACTION;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::{Shared, read};
 use crate::table::Cells;
 
 impl Shared {
     /// The last moment at which a process is known to have watched the leases.
-    pub(super) fn seen_at(&self, ticked_at: i64) -> Timestamp {
+    pub(crate) fn seen_at(&self, ticked_at: i64) -> Timestamp {
         self.watch.seen_at(ticked_at, self.clock.stand_in())
     }
 
     /// Gives grace to the holders that had no way to keep their leases.
-    pub(super) async fn judge_leases(&self) -> Result<usize> {
+    pub(crate) async fn judge_leases(&self) -> Result<usize> {
         let judge = |db: Arc<Db>| async move { judge(&db, self).await };
         let (saved, now) = self.connections.run(&TRANSACTION, judge).await?;
         self.watch.judged(now);
@@ -31,7 +31,7 @@ impl Shared {
     }
 }
 
-pub(super) async fn is_needed(db: &Db) -> Result<bool> {
+pub(crate) async fn is_needed(db: &Db) -> Result<bool> {
     let sql =
         "SELECT 1 FROM attempts WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL LIMIT 1";
     Ok(read::one(db, sql, &[]).await?.is_some())

@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// `sslmode` of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     Disable,
     /// Encrypted when the server can; nothing is checked.
     Prefer,
@@ -41,7 +41,7 @@ impl Mode {
 }
 
 /// The authorities that may have signed a server's certificate: `sslrootcert` of the address.
-pub(super) enum Roots<'a> {
+pub(crate) enum Roots<'a> {
     Unnamed,
     /// The authorities that this machine trusts anyway.
     System,
@@ -49,7 +49,7 @@ pub(super) enum Roots<'a> {
 }
 
 /// The connector for this mode; the error says what is wrong with the address.
-pub(super) fn connector(mode: Mode, roots: Roots) -> Result<MakeRustlsConnect, String> {
+pub(crate) fn connector(mode: Mode, roots: Roots) -> Result<MakeRustlsConnect, String> {
     let trusted = match (mode, roots) {
         (Mode::Disable | Mode::Prefer | Mode::Require, Roots::Unnamed) => None,
         (Mode::Disable | Mode::Prefer, Roots::System | Roots::File(_)) => {

@@ -5,15 +5,15 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 use tokio_postgres::Row;
 
-use super::db::Db;
-use super::errors::Result;
-use super::{read, rows, settle};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::{read, rows, settle};
 use crate::table::Cells;
 use crate::table::token::{self, TOKEN, TOKEN_FROM};
 use crate::{KeptToken, TokenGrant};
 
 /// Adds a token; needs a transaction. Idempotent: an existing id is this grant's.
-pub(super) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
+pub(crate) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
     let org = settle::org(db, &grant.org).await?;
     let rights = serde_json::to_string(&grant.rights).expect("rights are plain data");
     read::one(
@@ -35,7 +35,7 @@ pub(super) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<T
     Ok(grant.token(now))
 }
 
-pub(super) async fn revoke(
+pub(crate) async fn revoke(
     db: &Db,
     id: TokenId,
     by: &Actor,
@@ -50,18 +50,18 @@ pub(super) async fn revoke(
     Ok(find(db, id).await?.map(|kept| kept.token))
 }
 
-pub(super) async fn find(db: &Db, id: TokenId) -> Result<Option<KeptToken>> {
+pub(crate) async fn find(db: &Db, id: TokenId) -> Result<Option<KeptToken>> {
     let sql = format!("SELECT {TOKEN} FROM {TOKEN_FROM} WHERE k.id = $1");
     read::one(db, &sql, &[&rows::uuid(id.0)]).await?.as_ref().map(kept).transpose()
 }
 
-pub(super) async fn all(db: &Db) -> Result<Vec<Token>> {
+pub(crate) async fn all(db: &Db) -> Result<Vec<Token>> {
     let found =
         read::all(db, &format!("SELECT {TOKEN} FROM {TOKEN_FROM} ORDER BY k.id DESC"), &[]).await?;
     found.iter().map(|row| kept(row).map(|kept| kept.token)).collect()
 }
 
-pub(super) async fn any(db: &Db) -> Result<bool> {
+pub(crate) async fn any(db: &Db) -> Result<bool> {
     Ok(read::one(db, "SELECT 1 FROM tokens LIMIT 1", &[]).await?.is_some())
 }
 

@@ -11,13 +11,13 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row as PostgresRow};
 use uuid::Uuid;
 
-use super::address::Address;
-use super::connections::{Connections, MIGRATION, SNAPSHOT, STATEMENTS};
-use super::db::Db;
-use super::errors::{Result, Trouble};
-use super::{PostgresStore, read, schema};
 use crate::StoreError;
 use crate::migrations::refuse_newer;
+use crate::postgres::address::Address;
+use crate::postgres::connections::{Connections, MIGRATION, SNAPSHOT, STATEMENTS};
+use crate::postgres::db::Db;
+use crate::postgres::errors::{Result, Trouble};
+use crate::postgres::{PostgresStore, read, schema};
 use crate::table::Cells;
 use crate::transfer::{
     Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,

@@ -5,10 +5,10 @@ use callboard_domain::task::Check;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::db::Db;
-use super::errors::Result;
-use super::read;
 use crate::Finding;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::read;
 use crate::table::Cells;
 
 const RESTORE: &str = "restore a backup and report it";
@@ -83,7 +83,7 @@ const RULES: &[(&str, &str)] = &[
     ),
 ];
 
-pub(super) async fn verify(snapshot: &Db) -> Result<Vec<Finding>> {
+pub(crate) async fn verify(snapshot: &Db) -> Result<Vec<Finding>> {
     // Compiling these statements takes longer than running them.
     snapshot.batch_execute("SET LOCAL jit = off").await?;
     let mut findings = Vec::new();

@@ -10,12 +10,12 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::watch::is_unwatched;
 use tokio::sync::{mpsc, oneshot};
 
-use super::batch::Batch;
-use super::connections::{STATEMENTS, late, within};
-use super::db::Db;
-use super::errors::Trouble;
-use super::{Shared, fetch, keep, lookups, orgs};
 use crate::judge::judge;
+use crate::postgres::batch::Batch;
+use crate::postgres::connections::{STATEMENTS, late, within};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Trouble;
+use crate::postgres::{Shared, fetch, keep, lookups, orgs};
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
@@ -31,7 +31,7 @@ const AROUND: Duration = Duration::from_secs(15);
 
 type Verdict = Result<Applied, ApplyError>;
 
-pub(super) struct Job {
+pub(crate) struct Job {
     pub op: Op,
     pub reply: oneshot::Sender<Verdict>,
 }
@@ -62,7 +62,7 @@ struct Done {
     events: Vec<LoggedEvent>,
 }
 
-pub(super) struct Writer {
+pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     line: Option<Line>,
     begin: String,

@@ -18,16 +18,16 @@ use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::identity::{self, beside};
-use super::turnstile::Turnstile;
-use super::{Shared, read, turnstile};
+use crate::sqlite::identity::{self, beside};
+use crate::sqlite::turnstile::Turnstile;
+use crate::sqlite::{Shared, read, turnstile};
 use crate::{Finding, StoreError};
 
 const POLL: Duration = Duration::from_secs(1);
 /// Numbers that the file holds, 8 bytes each, little-endian.
 const WORDS: usize = 7;
 
-pub(super) struct Bell {
+pub(crate) struct Bell {
     file: File,
     path: PathBuf,
     watched: OnceLock<()>,
@@ -35,7 +35,7 @@ pub(super) struct Bell {
 
 /// The content of the bell's file. A file of an older callboard holds the first number only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// The last committed event.
     pub seq: u64,
     /// The inode and the birth time of the database that has this event.

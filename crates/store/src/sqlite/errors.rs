@@ -5,7 +5,7 @@ use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_SHORT_READ};
 
 use crate::StoreError;
 
-pub(super) fn from_sqlite(error: rusqlite::Error) -> StoreError {
+pub(crate) fn from_sqlite(error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error_code();
     let unavailable = |words: &str| StoreError::Unavailable(format!("{words} ({error})"));
     match code {

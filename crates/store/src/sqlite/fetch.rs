@@ -13,14 +13,18 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{cards, comments, crew, jobs, knowledge, org, pulls, runs};
+use crate::sqlite::board::cards;
+use crate::sqlite::board::org;
+use crate::sqlite::runs::jobs;
+use crate::sqlite::task::comments;
+use crate::sqlite::{crew, knowledge, pulls, runs};
 use crate::table::Cells;
 use crate::table::attempt::{self, ATTEMPT};
 use crate::table::entry::{self, ENTRY};
 use crate::table::task::{self, DEP, DEPENDENT, TASK, TASK_FROM};
 
 /// The rows that a command needs.
-pub(super) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &Needs) -> Result<Rows> {
+pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &Needs) -> Result<Rows> {
     let mut rows = Rows {
         open_runs: if needs.open_runs { runs::open(db, org)? } else { OpenRuns::default() },
         runs_here: match &needs.runs_on {
@@ -160,7 +164,7 @@ fn with_deps(db: &Connection, org: i64, id: TaskId, rows: &mut Rows) -> Result<O
 }
 
 /// The rows that the answer to a command needs besides. Rows that the command inserts are not in the database yet.
-pub(super) fn for_reply(
+pub(crate) fn for_reply(
     db: &Connection,
     org: i64,
     reply: Reply,
@@ -230,7 +234,7 @@ fn numbers_last(db: &Connection, org: i64, prefix: Prefix) -> Result<u32> {
         .query_row(params![org, prefix.as_str()], |row| row.get(0))
 }
 
-pub(super) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>> {
+pub(crate) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>> {
     let found = task_row(db, org, id)?.filter(|(_, removed_at)| removed_at.is_none());
     Ok(found.map(|(task, _)| task))
 }
@@ -261,7 +265,7 @@ fn newest_attempt(db: &Connection, task: &Task) -> Result<Option<Attempt>> {
     db.prepare_cached(&sql)?.query_row([newest.0.to_bytes()], attempt_row).optional()
 }
 
-pub(super) fn attempt(db: &Connection, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
+pub(crate) fn attempt(db: &Connection, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
     let sql = format!(
         "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
          WHERE a.id = ?1 AND t.org = ?2"
@@ -285,7 +289,7 @@ fn attempt_by_key(
         .optional()
 }
 
-pub(super) fn deps(db: &Connection, task: TaskId) -> Result<Vec<Dep>> {
+pub(crate) fn deps(db: &Connection, task: TaskId) -> Result<Vec<Dep>> {
     Ok(placed_deps(db, task)?.into_iter().map(|(_, dep)| dep).collect())
 }
 
@@ -329,7 +333,7 @@ fn ancestry(db: &Connection, start: TaskId) -> Result<Vec<(TaskId, TaskId)>> {
 }
 
 /// The record of one task: everything about it, with the newest part of its history.
-pub(super) fn record(db: &Connection, org: i64, id: TaskId) -> Result<Option<TaskRecord>> {
+pub(crate) fn record(db: &Connection, org: i64, id: TaskId) -> Result<Option<TaskRecord>> {
     let Some(task) = task(db, org, id)? else { return Ok(None) };
     let (body, execution_contract) = body(db, id)?;
     Ok(Some(TaskRecord {

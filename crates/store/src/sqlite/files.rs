@@ -3,12 +3,12 @@
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::errors::from_sqlite;
-use super::read;
 use crate::file::{PRUNED_MAX, cut, rows_of};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::read;
 use crate::{FileError, FilePart, FileSpan, NewFile, StoreError};
 
-pub(super) fn put(db: &mut Connection, file: &NewFile, at: Timestamp) -> Result<(), FileError> {
+pub(crate) fn put(db: &mut Connection, file: &NewFile, at: Timestamp) -> Result<(), FileError> {
     let org = read::org(db, &file.org)?;
     match insert(db, org, file, at).map_err(from_sqlite)? {
         true => Ok(()),
@@ -40,7 +40,7 @@ fn insert(db: &mut Connection, org: i64, file: &NewFile, at: Timestamp) -> rusql
     Ok(true)
 }
 
-pub(super) fn get(
+pub(crate) fn get(
     db: &Connection,
     org: i64,
     name: &str,
@@ -70,7 +70,7 @@ pub(super) fn get(
     Ok(cut(rows?, &wanted).map(|bytes| FilePart { bytes, ..part }))
 }
 
-pub(super) fn prune(
+pub(crate) fn prune(
     db: &mut Connection,
     under: &str,
     before: Timestamp,

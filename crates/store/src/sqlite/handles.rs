@@ -4,26 +4,26 @@ use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior};
 
-use super::errors::from_sqlite;
-use super::{read, rows};
 use crate::StoreError;
 use crate::handles::{Columns, STEPS};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{read, rows};
 use crate::table::Cells;
 use crate::table::handle::{self, HANDLE, HANDLE_FROM};
 
-pub(super) fn add(db: &Connection, handle: &Handle) -> Result<(), StoreError> {
+pub(crate) fn add(db: &Connection, handle: &Handle) -> Result<(), StoreError> {
     let org = read::org(db, &handle.org)?;
     let columns = Columns::of(&handle.state);
     rows::insert(db, &handle::values(Some(org), handle, &columns), "").map_err(from_sqlite)
 }
 
-pub(super) fn find(db: &Connection, id: HandleId) -> Result<Option<Handle>> {
+pub(crate) fn find(db: &Connection, id: HandleId) -> Result<Option<Handle>> {
     db.prepare_cached(&format!("SELECT {HANDLE} FROM {HANDLE_FROM} WHERE h.id = ?1"))?
         .query_row([id.0.to_bytes()], handle)
         .optional()
 }
 
-pub(super) fn change(
+pub(crate) fn change(
     db: &mut Connection,
     changes: Vec<(HandleId, HandleChange)>,
     now: Timestamp,
@@ -47,7 +47,7 @@ fn write(db: &Connection, handle: &Handle) -> Result<()> {
     rows::update(db, &handle::values(None, handle, &columns), "id", &STEPS)
 }
 
-pub(super) fn prune(db: &Connection, before: Timestamp) -> Result<()> {
+pub(crate) fn prune(db: &Connection, before: Timestamp) -> Result<()> {
     db.execute(
         "DELETE FROM handles WHERE expires_at < ?1 \
          AND (alive_until IS NULL OR alive_until < ?1)",

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use super::bell::{Bell, Memory};
 use crate::StoreError;
+use crate::sqlite::bell::{Bell, Memory};
 
 /// Device and inode of a file. No other file gets this inode while a process has the file open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId {
+pub(crate) struct FileId {
     device: u64,
     pub inode: u64,
 }
@@ -33,7 +33,7 @@ impl FileId {
 }
 
 /// The metadata of the file at a path; `None` where there is none.
-pub(super) fn look(path: &Path) -> io::Result<Option<Metadata>> {
+pub(crate) fn look(path: &Path) -> io::Result<Option<Metadata>> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -45,12 +45,12 @@ pub(super) fn look(path: &Path) -> io::Result<Option<Metadata>> {
 
 /// The birth time of a file in nanoseconds; 0 on a file system that does not keep it. A file that is deleted and
 /// created anew often gets the old inode, but not the old birth time.
-pub(super) fn born(file: &Metadata) -> u64 {
+pub(crate) fn born(file: &Metadata) -> u64 {
     let made = file.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
     made.map_or(0, |made| made.as_nanos() as u64)
 }
 
-pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -58,7 +58,7 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// The path without symbolic links. SQLite keeps its log beside the file that a link names, and the locks must lie
 /// there too.
-pub(super) fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let found = path.canonicalize().ok().or_else(|| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
         Some(folder.canonicalize().ok()?.join(path.file_name()?))
@@ -67,7 +67,7 @@ pub(super) fn real(path: &Path) -> PathBuf {
 }
 
 /// Watches over the files of an open database: the database, its log and the log's index.
-pub(super) struct Guard {
+pub(crate) struct Guard {
     files: Vec<(PathBuf, FileId)>,
     lost: OnceLock<String>,
 }
@@ -132,7 +132,7 @@ fn open_here() -> MutexGuard<'static, Vec<FileId>> {
 }
 
 /// A database that passed `look` and may be opened; in the list until this is dropped.
-pub(super) struct Admitted(pub FileId);
+pub(crate) struct Admitted(pub FileId);
 
 impl Admitted {
     /// Refuses an empty file, and a database with a log that was written for another file.
@@ -170,7 +170,7 @@ impl Drop for Admitted {
 
 /// Whether the log beside a database was written for another file. There are two signs: the database's header says
 /// that it has no log, as every backup does; or the bell remembers this log with another database.
-pub(super) fn has_foreign_log(database: &Path, found: &Metadata, bell: &Bell) -> io::Result<bool> {
+pub(crate) fn has_foreign_log(database: &Path, found: &Metadata, bell: &Bell) -> io::Result<bool> {
     let log = look(&beside(database, "-wal"))?;
     let Some(log) = log.filter(|log| log.len() > 0) else { return Ok(false) };
     let kept = bell.memory();

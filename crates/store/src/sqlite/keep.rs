@@ -10,14 +10,19 @@ use callboard_domain::task::{Dependent, Task};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
-use super::{cards, comments, crew, deliveries, jobs, knowledge, org, pulls, rows, runs};
+use crate::sqlite::board::cards;
+use crate::sqlite::board::org;
+use crate::sqlite::runs::deliveries;
+use crate::sqlite::runs::jobs;
+use crate::sqlite::task::comments;
+use crate::sqlite::{crew, knowledge, pulls, rows, runs};
 use crate::table::attempt::{self, OUTPUTS};
 use crate::table::entry::{self, ENTRIES};
 use crate::table::{event, task};
 
 /// Writes the changed rows of a desk. `fetched` are its tasks as they were read. An attempt ends before the next one
 /// of its task begins, a job before the next one with its key, and an edge is deleted before its place is taken.
-pub(super) fn rows(
+pub(crate) fn rows(
     db: &Connection,
     org: i64,
     Desk { now, rows, touched }: &Desk,
@@ -155,7 +160,7 @@ fn task_update(
 }
 
 /// Appends events after `last_seq`. Only one transaction writes at a time, so numbers have no gaps.
-pub(super) fn append_events(
+pub(crate) fn append_events(
     db: &Connection,
     org: i64,
     events: Vec<Event>,

@@ -7,17 +7,17 @@ use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
-use super::rows;
 use crate::knowledge::index::{self, Counts, Posting};
 use crate::knowledge::rank::{Candidate, Legs, Ranked, first_look, rank};
 use crate::knowledge::vectors::{Needle, VectorCache, VectorRow, pack};
 use crate::knowledge::{
     Embedded, KnowledgeHit, KnowledgeQuery, QueryVector, Unembedded, analyser, snippet,
 };
+use crate::sqlite::rows;
 use crate::table::Cells;
 use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
 
-pub(super) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Result<()> {
+pub(crate) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Result<()> {
     let number = counts(db, org)?.entries;
     let indexed = index::index(entry, number);
     db.prepare_cached(
@@ -38,7 +38,7 @@ pub(super) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Resul
     Ok(())
 }
 
-pub(super) fn link(
+pub(crate) fn link(
     db: &Connection,
     task: TaskId,
     entry: KnowledgeId,
@@ -47,7 +47,7 @@ pub(super) fn link(
     rows::insert(db, &knowledge::edge_values(task, entry, kind), "")
 }
 
-pub(super) fn supersede(
+pub(crate) fn supersede(
     db: &Connection,
     org: i64,
     entry: KnowledgeId,
@@ -60,13 +60,13 @@ pub(super) fn supersede(
     Ok(())
 }
 
-pub(super) fn counts(db: &Connection, org: i64) -> Result<Counts> {
+pub(crate) fn counts(db: &Connection, org: i64) -> Result<Counts> {
     let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = ?1");
     let read = |row: &Row<'_>| knowledge::read_counts(&mut row.reader());
     db.prepare_cached(&sql)?.query_row([org], read).optional().map(Option::unwrap_or_default)
 }
 
-pub(super) fn find(db: &Connection, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
+pub(crate) fn find(db: &Connection, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
     db.prepare_cached(&format!("SELECT {ENTRY} FROM {ENTRY_FROM} WHERE k.id = ?1 AND k.org = ?2"))?
         .query_row(params![id.0.to_bytes(), org], entry)
         .optional()
@@ -76,7 +76,7 @@ fn entry(row: &Row<'_>) -> Result<KnowledgeEntry> {
     knowledge::read(&mut row.reader())
 }
 
-pub(super) fn search(
+pub(crate) fn search(
     db: &Connection,
     org: i64,
     cache: &VectorCache,
@@ -183,7 +183,7 @@ fn cosines(
     Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
 }
 
-pub(super) fn orgs_unembedded(db: &Connection, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
+pub(crate) fn orgs_unembedded(db: &Connection, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
     let name = |row: &Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_str()?));
     db.prepare_cached(
         "SELECT o.name FROM knowledge_counts c JOIN orgs o ON o.id = c.org \
@@ -194,7 +194,7 @@ pub(super) fn orgs_unembedded(db: &Connection, model: &str, limit: usize) -> Res
     .collect()
 }
 
-pub(super) fn unembedded(
+pub(crate) fn unembedded(
     db: &Connection,
     org: i64,
     model: &str,
@@ -211,7 +211,7 @@ pub(super) fn unembedded(
 }
 
 /// Stores vectors. Idempotent, also for several writers at once: existing rows stay.
-pub(super) fn put_vectors(db: &mut Connection, model: &str, embedded: &[Embedded]) -> Result<()> {
+pub(crate) fn put_vectors(db: &mut Connection, model: &str, embedded: &[Embedded]) -> Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut orgs: Vec<i64> = embedded.iter().map(|entry| entry.org).collect();
     orgs.sort_unstable();

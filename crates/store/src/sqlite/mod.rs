@@ -4,21 +4,15 @@
 //! Reads use a few read-only connections and never wait for a writer.
 
 mod bell;
-mod cards;
-mod comments;
+mod board;
 mod crew;
-mod deliveries;
-mod epics;
 mod errors;
 mod fetch;
 mod files;
-mod free;
 mod handles;
 mod identity;
-mod jobs;
 mod keep;
 mod knowledge;
-mod org;
 mod pages;
 mod pulls;
 mod read;
@@ -29,6 +23,7 @@ mod runs;
 mod schema;
 mod settle;
 mod shared;
+mod task;
 mod tick;
 mod tokens;
 mod transfer;
@@ -58,6 +53,8 @@ use callboard_domain::token::{Token, TokenId};
 use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 
+use self::runs::jobs;
+use self::task::{comments, free};
 use crate::clock::{Clock, Floor};
 use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;

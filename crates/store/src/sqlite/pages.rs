@@ -5,8 +5,8 @@ use callboard_domain::page::{PageGrant, PageKey};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, read};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, read};
 use crate::table::Cells;
 use crate::table::page_key::{self, KEY};
 use crate::{NewPageKey, PageHash, PageStore, Store, StoreError};

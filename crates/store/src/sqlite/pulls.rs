@@ -5,25 +5,25 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::pull::Pull;
 use rusqlite::{Connection, Result, Row, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, rows};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, rows};
 use crate::table::Cells;
 use crate::table::pull::{AGAIN, PULL, PULL_FROM, read, values};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
 /// The newest number of an org's local pull requests.
-pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
+pub(crate) fn last(db: &Connection, org: i64) -> Result<u64> {
     let sql = "SELECT coalesce(max(number), 0) FROM pulls WHERE org = ?1 AND forge = 'local'";
     let last: i64 = db.prepare_cached(sql)?.query_row([org], |row| row.get(0))?;
     Ok(last.unsigned_abs())
 }
 
-pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
+pub(crate) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
     rows::insert(db, &values(org, pull), AGAIN)
 }
 
 /// Pull requests of a task, the oldest first.
-pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Vec<Pull>> {
+pub(crate) fn of_task(db: &Connection, task: TaskId) -> Result<Vec<Pull>> {
     let sql =
         format!("SELECT {PULL} FROM {PULL_FROM} WHERE p.task = ?1 ORDER BY p.created_at, p.number");
     let found = |row: &Row<'_>| pull(row).map(|of| of.pull);

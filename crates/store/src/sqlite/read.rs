@@ -10,22 +10,22 @@ use callboard_domain::time::Timestamp;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
-use super::errors::from_sqlite;
-use super::{fetch, tick};
-use crate::filter::{Filter, Leg, Value};
 use crate::id_table::id_table;
-use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{fetch, tick};
 use crate::table::Cells;
 use crate::table::attempt::{self, ATTEMPT};
 use crate::table::event::{self, EVENT};
 use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
 use crate::table::task::{self, TASK};
+use crate::task::filter::{Filter, Leg, Value};
+use crate::task::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
 use crate::{
     AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery,
     TasksByState,
 };
 
-pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
+pub(crate) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
     db.prepare_cached("SELECT id FROM orgs WHERE name = ?1")
         .and_then(|mut s| s.query_row([name], |row| row.get(0)).optional())
         .map_err(from_sqlite)?
@@ -33,7 +33,7 @@ pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
 }
 
 /// The first character of SQLite's placeholders.
-pub(super) const SIGN: char = '?';
+pub(crate) const SIGN: char = '?';
 
 impl ToSql for Value {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
@@ -46,7 +46,7 @@ impl ToSql for Value {
 }
 
 /// Tasks as they stand at `now`.
-pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
+pub(crate) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
     let mut found = Vec::new();
     for leg in Leg::of(query) {
         let filter = Filter::of_tasks(SIGN, query, *leg, now);
@@ -92,14 +92,14 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     )
 }
 
-pub(super) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
+pub(crate) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
     db.prepare_cached("SELECT id FROM projects WHERE org = ?1 ORDER BY id")?
         .query_map([org], |row| row.get(0))?
         .collect()
 }
 
 /// Counts tasks without an index, which would visit the same rows in a worse order.
-pub(super) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByState> {
+pub(crate) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks NOT INDEXED WHERE {COUNTED}");
     let counts = db.prepare_cached(&sql)?.query_row([], |row| {
         let mut counts = [0; 6];
@@ -114,7 +114,7 @@ pub(super) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByS
     Ok(counts.with_lapsed(ready, blocked))
 }
 
-pub(super) fn task_free_since(
+pub(crate) fn task_free_since(
     db: &Connection,
     task: TaskId,
     up_to: u64,
@@ -130,7 +130,7 @@ pub(super) fn task_free_since(
 }
 
 /// Tasks of a query. A damaged row is left out of the list rather than failing it; `doctor` names it.
-pub(super) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<TaskRow>> {
+pub(crate) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<TaskRow>> {
     let mut statement = db.prepare_cached(sql)?;
     let mut found = statement.query(params_from_iter(values))?;
     let mut tasks = Vec::new();
@@ -149,7 +149,7 @@ pub(super) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Resul
     Ok(tasks)
 }
 
-pub(super) fn task_ids(
+pub(crate) fn task_ids(
     db: &Connection,
     org: i64,
     typed: &str,
@@ -164,7 +164,7 @@ pub(super) fn task_ids(
     Ok(Vec::new())
 }
 
-pub(super) fn ids(
+pub(crate) fn ids(
     db: &Connection,
     org: i64,
     kind: IdKind,
@@ -241,7 +241,7 @@ fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> R
     .collect()
 }
 
-pub(super) fn attempts(
+pub(crate) fn attempts(
     db: &Connection,
     org: i64,
     query: &AttemptQuery,
@@ -260,7 +260,7 @@ pub(super) fn attempts(
         .collect()
 }
 
-pub(super) fn attempts_overdue(
+pub(crate) fn attempts_overdue(
     db: &Connection,
     now: Timestamp,
     limit: usize,
@@ -278,7 +278,7 @@ pub(super) fn attempts_overdue(
     .collect()
 }
 
-pub(super) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
+pub(crate) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
     let filter = Filter::of_events(SIGN, query);
     let sql = format!(
         "SELECT {} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
@@ -291,32 +291,32 @@ pub(super) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEv
         .collect()
 }
 
-pub(super) fn events_after(db: &Connection, seen: u64) -> Result<Vec<LoggedEvent>, StoreError> {
+pub(crate) fn events_after(db: &Connection, seen: u64) -> Result<Vec<LoggedEvent>, StoreError> {
     let query = EventQuery { org: None, after: seen, task: None, limit: usize::MAX };
     events(db, &query).map_err(from_sqlite)
 }
 
-pub(super) fn last_seq(db: &Connection) -> Result<u64> {
+pub(crate) fn last_seq(db: &Connection) -> Result<u64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?
         .query_row([], |row| row.get::<_, i64>(0))
         .map(|seq| seq as u64)
 }
 
 /// The newest time in the store.
-pub(super) fn last_at(db: &Connection) -> Result<i64> {
+pub(crate) fn last_at(db: &Connection) -> Result<i64> {
     let newest: Option<i64> = db
         .query_row("SELECT at FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
         .optional()?;
     Ok(newest.unwrap_or_default().max(tick::ticked_at(db)?))
 }
 
-pub(super) fn project(db: &Connection, id: i64) -> Result<Option<Project>> {
+pub(crate) fn project(db: &Connection, id: i64) -> Result<Option<Project>> {
     db.prepare_cached(&format!("SELECT {PROJECT_NAME} FROM projects p WHERE id = ?1"))?
         .query_row([id], project_row)
         .optional()
 }
 
-pub(super) fn project_of_repo(db: &Connection, org: &str, repo: i64) -> Result<Option<Project>> {
+pub(crate) fn project_of_repo(db: &Connection, org: &str, repo: i64) -> Result<Option<Project>> {
     db.prepare_cached(&format!(
         "SELECT {PROJECT_NAME} FROM repos r JOIN projects p ON p.id = r.project \
              JOIN orgs o ON o.id = p.org WHERE r.id = ?1 AND o.name = ?2"
@@ -325,7 +325,7 @@ pub(super) fn project_of_repo(db: &Connection, org: &str, repo: i64) -> Result<O
     .optional()
 }
 
-pub(super) fn repos_on(db: &Connection, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
+pub(crate) fn repos_on(db: &Connection, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
     let read = |row: &Row<'_>| project::read_owned(&mut row.reader());
     db.prepare_cached(&format!(
         "SELECT {PROJECT_NAME}, {REPO} \
@@ -336,11 +336,11 @@ pub(super) fn repos_on(db: &Connection, org: &str, machine: &str) -> Result<Vec<
     .collect()
 }
 
-pub(super) fn project_row(row: &Row<'_>) -> Result<Project> {
+pub(crate) fn project_row(row: &Row<'_>) -> Result<Project> {
     project::read_name(&mut row.reader())
 }
 
-pub(super) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<Option<PathBuf>> {
+pub(crate) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<Option<PathBuf>> {
     db.prepare_cached(
         "SELECT path FROM repos WHERE project = ?1 AND machine = ?2 ORDER BY position, id DESC",
     )?
@@ -349,19 +349,19 @@ pub(super) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<
     .map(|path| path.map(PathBuf::from))
 }
 
-pub(super) fn output(db: &Connection, attempt: AttemptId) -> Result<Option<String>> {
+pub(crate) fn output(db: &Connection, attempt: AttemptId) -> Result<Option<String>> {
     db.prepare_cached("SELECT output FROM outputs WHERE attempt = ?1")?
         .query_row([attempt.0.to_bytes()], |row| row.get(0))
         .optional()
 }
 
-pub(super) fn repo(db: &Connection, project: i64) -> Result<Option<Repo>> {
+pub(crate) fn repo(db: &Connection, project: i64) -> Result<Option<Repo>> {
     let sql = format!("SELECT {REPO} FROM repos r WHERE r.project = ?1 {REPO_ORDER} LIMIT 1");
     let read = |row: &Row<'_>| project::read_repo(&mut row.reader());
     db.prepare_cached(&sql)?.query_row([project], read).optional()
 }
 
-pub(super) fn quota_used(db: &Connection, org: i64, metric: &str, period: &str) -> Result<u64> {
+pub(crate) fn quota_used(db: &Connection, org: i64, metric: &str, period: &str) -> Result<u64> {
     let used: Option<i64> = db
         .prepare_cached("SELECT used FROM quotas WHERE org = ?1 AND metric = ?2 AND period = ?3")?
         .query_row(params![org, metric, period], |row| row.get(0))

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::bell::Bell;
-use super::errors::from_sqlite;
-use super::identity::{self, FileId, beside, has_foreign_log};
-use super::turnstile::Turnstile;
-use super::{SqliteStore, read, schema};
 use crate::StoreError;
 use crate::part::{Part, sync_folder, with_suffix};
+use crate::sqlite::bell::Bell;
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::identity::{self, FileId, beside, has_foreign_log};
+use crate::sqlite::turnstile::Turnstile;
+use crate::sqlite::{SqliteStore, read, schema};
 
 /// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,15 +6,15 @@ use callboard_domain::retry::{Held, HeldNow};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, fetch, read, rows as table_rows};
 use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, fetch, read, rows as table_rows};
 use crate::table::Cells;
 use crate::table::retry::{self, KEY, RETRIES, RETRY};
 use crate::{CallKey, KeptCall, Op, RetryStore, Store, StoreError};
 
 /// The rows of a key, without expired ones.
-pub(super) fn rows(
+pub(crate) fn rows(
     db: &Connection,
     org: i64,
     actor: &str,
@@ -31,14 +31,14 @@ pub(super) fn rows(
     db.prepare_cached(&sql)?.query_map(params![org, actor, tool, key, since], row)?.collect()
 }
 
-pub(super) fn remember(db: &Connection, org: i64, op: &Op, row: &Row) -> Result<()> {
+pub(crate) fn remember(db: &Connection, org: i64, op: &Op, row: &Row) -> Result<()> {
     let Some(key) = &op.retry_key else { return Ok(()) };
     let values = retry::values(org, op.actor.as_str(), op.tool, key.key(), row);
     table_rows::insert(db, &values, &RETRIES.again(&KEY))
 }
 
 /// Refuses unless the caller still holds what the first call gave.
-pub(super) fn judge_held(
+pub(crate) fn judge_held(
     db: &Connection,
     org: i64,
     op: &Op,

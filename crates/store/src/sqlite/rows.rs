@@ -49,8 +49,8 @@ impl ToSql for Cell<'_> {
 }
 
 /// Inserts a row. `otherwise` is the ON CONFLICT clause, if any.
-pub(super) fn insert(db: &Connection, values: &Values<'_>, otherwise: &str) -> Result<()> {
-    let places: Vec<String> = (1..=values.cells.len()).map(|n| format!("?{n}")).collect();
+pub(crate) fn insert(db: &Connection, values: &Values<'_>, otherwise: &str) -> Result<()> {
+    let places = vec!["?"; values.cells.len()];
     let sql = format!(
         "INSERT INTO {} ({}) VALUES ({}) {otherwise}",
         values.table.name,
@@ -62,7 +62,7 @@ pub(super) fn insert(db: &Connection, values: &Values<'_>, otherwise: &str) -> R
 }
 
 /// Updates these columns of the row with this key.
-pub(super) fn update(
+pub(crate) fn update(
     db: &Connection,
     values: &Values<'_>,
     key: &str,

@@ -4,21 +4,21 @@ use std::path::Path;
 
 use rusqlite::{Connection, Result, Row, TransactionBehavior};
 
-use super::errors::from_sqlite;
-use super::rows;
-use super::turnstile::Turnstile;
 use crate::StoreError;
 use crate::migrations::Database::Sqlite;
 use crate::migrations::{self, CHECKSUMS, latest, pending, refuse_newer};
 use crate::part::{Part, with_suffix};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::rows;
+use crate::sqlite::turnstile::Turnstile;
 use crate::table::Cells;
 
-pub(super) fn version(db: &Connection) -> Result<u32> {
+pub(crate) fn version(db: &Connection) -> Result<u32> {
     db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
 /// Brings a database up to date. Safe to run from several processes at once.
-pub(super) fn migrate(
+pub(crate) fn migrate(
     db: &mut Connection,
     path: &Path,
     turnstile: &Turnstile,
@@ -44,7 +44,7 @@ fn back_up(db: &Connection, path: &Path, version: u32) -> Result<(), StoreError>
 }
 
 /// Writes a copy to a new file, which gets its name only when it is whole.
-pub(super) fn copy_to(db: &Connection, to: &Path) -> Result<(), StoreError> {
+pub(crate) fn copy_to(db: &Connection, to: &Path) -> Result<(), StoreError> {
     let part = Part::of(to);
     copy_into(db, part.path())?;
     part.put_in_place().map_err(|error| cannot_write(to, &error))
@@ -54,7 +54,7 @@ fn cannot_write(to: &Path, error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("cannot write {}: {error}", to.display()))
 }
 
-pub(super) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
+pub(crate) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
     let to =
         to.to_str().ok_or_else(|| StoreError::Unavailable("the path is not valid UTF-8".into()))?;
     db.execute("VACUUM INTO ?1", [to]).map_err(from_sqlite)?;
@@ -63,7 +63,7 @@ pub(super) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
 
 /// Creates an empty board. The file gets its name only when every table is in it, so a process that is killed here
 /// leaves no half-made database under that name.
-pub(super) fn make(
+pub(crate) fn make(
     path: &Path,
     turnstile: &Turnstile,
     made: &dyn Fn(&Path, &Path),
@@ -84,7 +84,7 @@ pub(super) fn make(
 }
 
 /// Refuses a database that is no board, and a board that a newer callboard made. Changes nothing.
-pub(super) fn recognise(db: &Connection) -> Result<(), StoreError> {
+pub(crate) fn recognise(db: &Connection) -> Result<(), StoreError> {
     let found = version(db).map_err(from_sqlite)?;
     let tables = "SELECT count(*) FROM pragma_table_info('migrations') \
          WHERE name IN ('version', 'name', 'checksum')";
@@ -95,7 +95,7 @@ pub(super) fn recognise(db: &Connection) -> Result<(), StoreError> {
     }
 }
 
-pub(super) fn not_ours() -> StoreError {
+pub(crate) fn not_ours() -> StoreError {
     StoreError::Corrupt(
         "this file is no Callboard database; name another file, or restore a backup with \
          callboard restore FILE"

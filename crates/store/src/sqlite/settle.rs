@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
-use super::read;
+use crate::sqlite::read;
 use crate::{Home, Place, Project};
 
 /// The org and project of a process, when all rows exist already; most starts need no write.
-pub(super) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
+pub(crate) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
     let org = db
         .query_row("SELECT id FROM orgs WHERE name = ?1", [&place.org], |row| row.get(0))
         .optional()?;
@@ -22,7 +22,7 @@ pub(super) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
     Ok(project.map(|project| Home { org: Arc::from(place.org.as_str()), project }))
 }
 
-pub(super) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Home> {
+pub(crate) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Home> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = org(&tx, &place.org)?;
     let project = match &place.repo {
@@ -51,7 +51,7 @@ pub(super) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Hom
     Ok(Home { org: Arc::from(place.org.as_str()), project })
 }
 
-pub(super) fn org(db: &Connection, name: &str) -> Result<i64> {
+pub(crate) fn org(db: &Connection, name: &str) -> Result<i64> {
     db.execute("INSERT OR IGNORE INTO orgs (name) VALUES (?1)", [name])?;
     db.query_row("SELECT id FROM orgs WHERE name = ?1", [name], |row| row.get(0))
 }
@@ -90,7 +90,7 @@ fn by_name(db: &Connection, org: i64, name: &str) -> Result<Option<Project>> {
     .optional()
 }
 
-pub(super) fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
+pub(crate) fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
     db.query_row(
         "SELECT id, name, prefix FROM projects WHERE org = ?1 ORDER BY id LIMIT 1",
         [org],

@@ -9,13 +9,13 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
-use super::errors::from_sqlite;
-use super::writer::{self, Writer};
-use super::{Shared, SqliteStore, bell, identity, read, schema, turnstile};
 use crate::StoreError;
 use crate::clock::{Clock, Floor};
 use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::writer::{self, Writer};
+use crate::sqlite::{Shared, SqliteStore, bell, identity, read, schema, turnstile};
 use crate::watch::Watch;
 
 /// Idle read connections kept open.
@@ -94,13 +94,13 @@ impl SqliteStore {
         Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
     }
 
-    pub(super) fn send(&self, job: writer::Job) -> Result<(), StoreError> {
+    pub(crate) fn send(&self, job: writer::Job) -> Result<(), StoreError> {
         let gone = || StoreError::Unavailable("the store is closing".into());
         self.inbox.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
     }
 
     /// Runs rare work on the writer's connection, in its turn.
-    pub(super) async fn on_writer<T: Send + 'static>(
+    pub(crate) async fn on_writer<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -120,7 +120,7 @@ impl SqliteStore {
     }
 
     /// Runs a read that may take long on a thread that may block.
-    pub(super) async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -131,7 +131,7 @@ impl SqliteStore {
     }
 
     /// As `read`, in an org.
-    pub(super) async fn read_in<T: Send + 'static>(
+    pub(crate) async fn read_in<T: Send + 'static>(
         &self,
         org: Arc<str>,
         work: impl FnOnce(&Connection, i64, Timestamp) -> Result<T, StoreError> + Send + 'static,
@@ -152,15 +152,15 @@ impl Drop for SqliteStore {
 
 impl Shared {
     /// Raises the floor of the clock to a time that is in the store.
-    pub(super) fn has_seen(&self, at: i64) {
+    pub(crate) fn has_seen(&self, at: i64) {
         self.floor.raise(at, self.clock.steady_us());
     }
 
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.floor.now(self.clock.now(), self.clock.steady_us())
     }
 
-    pub(super) fn open_reader(&self) -> Result<Connection, StoreError> {
+    pub(crate) fn open_reader(&self) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&self.path, flags)
             .and_then(|db| configure(&db).map(|()| db))
@@ -170,7 +170,7 @@ impl Shared {
         opened
     }
 
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -181,7 +181,7 @@ impl Shared {
     }
 
     /// As `read`, in an org.
-    pub(super) fn read_in<T>(
+    pub(crate) fn read_in<T>(
         &self,
         org: &str,
         work: impl FnOnce(&Connection, i64, Timestamp) -> Result<T, StoreError>,
@@ -190,7 +190,7 @@ impl Shared {
     }
 
     /// Runs a read by key. It takes microseconds, less than a change of threads would.
-    pub(super) fn look_up<T>(
+    pub(crate) fn look_up<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {

@@ -6,23 +6,23 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::watch::{GRACE_MS, Watcher, grace, is_unwatched};
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
-use super::Shared;
+use crate::sqlite::Shared;
 
 /// Whether there is a lease to watch.
-pub(super) fn is_needed(db: &Connection) -> Result<bool> {
+pub(crate) fn is_needed(db: &Connection) -> Result<bool> {
     let sql =
         "SELECT 1 FROM attempts WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL LIMIT 1";
     Ok(db.prepare_cached(sql)?.query_row([], |_| Ok(())).optional()?.is_some())
 }
 
 /// When a process last reported that it watches; 0 when none ever did.
-pub(super) fn ticked_at(db: &Connection) -> Result<i64> {
+pub(crate) fn ticked_at(db: &Connection) -> Result<i64> {
     let at = db.prepare_cached("SELECT at FROM ticks")?.query_row([], |row| row.get(0)).optional();
     at.map(Option::unwrap_or_default)
 }
 
 /// Gives grace to the holders that had no way to keep their leases. Returns how many there were.
-pub(super) fn judge(
+pub(crate) fn judge(
     db: &Connection,
     shared: &Shared,
     ticked_at: i64,
@@ -75,7 +75,7 @@ fn put(db: &Connection, now: Timestamp) -> Result<()> {
 }
 
 /// Records that this process watches. Returns how many holders got grace first.
-pub(super) fn tick(db: &mut Connection, shared: &Shared) -> Result<usize> {
+pub(crate) fn tick(db: &mut Connection, shared: &Shared) -> Result<usize> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let ticked_at = ticked_at(&tx)?;
     shared.has_seen(ticked_at);

@@ -5,12 +5,12 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
-use super::settle;
+use crate::sqlite::settle;
 use crate::table::Cells;
 use crate::table::token::{self, TOKEN, TOKEN_FROM};
 use crate::{KeptToken, TokenGrant};
 
-pub(super) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
+pub(crate) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = settle::org(&tx, &grant.org)?;
     let rights = serde_json::to_string(&grant.rights).expect("rights are plain data");
@@ -32,7 +32,7 @@ pub(super) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Re
     Ok(grant.token(now))
 }
 
-pub(super) fn revoke(
+pub(crate) fn revoke(
     db: &Connection,
     id: TokenId,
     by: &Actor,
@@ -45,20 +45,20 @@ pub(super) fn revoke(
     Ok(find(db, id)?.map(|kept| kept.token))
 }
 
-pub(super) fn find(db: &Connection, id: TokenId) -> Result<Option<KeptToken>> {
+pub(crate) fn find(db: &Connection, id: TokenId) -> Result<Option<KeptToken>> {
     db.prepare_cached(&format!("SELECT {TOKEN} FROM {TOKEN_FROM} WHERE k.id = ?1"))?
         .query_row([id.0.to_bytes()], kept)
         .optional()
 }
 
-pub(super) fn all(db: &Connection) -> Result<Vec<Token>> {
+pub(crate) fn all(db: &Connection) -> Result<Vec<Token>> {
     let mut found =
         db.prepare_cached(&format!("SELECT {TOKEN} FROM {TOKEN_FROM} ORDER BY k.id DESC"))?;
     let tokens = found.query_map([], |row| kept(row).map(|kept| kept.token))?;
     tokens.collect()
 }
 
-pub(super) fn any(db: &Connection) -> Result<bool> {
+pub(crate) fn any(db: &Connection) -> Result<bool> {
     db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tokens)")?.query_row([], |row| row.get(0))
 }
 

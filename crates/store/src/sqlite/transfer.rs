@@ -9,10 +9,10 @@ use rusqlite::{
     params_from_iter,
 };
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, schema};
 use crate::StoreError;
 use crate::migrations::{latest, refuse_newer};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, schema};
 use crate::transfer::{
     Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
 };

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-pub(super) struct Turnstile {
+pub(crate) struct Turnstile {
     gate: File,
     write: File,
 }
@@ -43,7 +43,7 @@ impl Turnstile {
 const TRIAL_BYTES: usize = 64 * 1024;
 
 /// A writer's turn; the next one starts when this is dropped.
-pub(super) struct Turn<'t>(&'t Turnstile);
+pub(crate) struct Turn<'t>(&'t Turnstile);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
@@ -63,7 +63,7 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
 }
 
 /// A file next to the database, named after it.
-pub(super) fn beside(database: &Path, suffix: &str) -> io::Result<File> {
+pub(crate) fn beside(database: &Path, suffix: &str) -> io::Result<File> {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(name)

@@ -86,7 +86,7 @@ const RULES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-pub(super) fn verify(db: &Connection) -> Result<Vec<Finding>> {
+pub(crate) fn verify(db: &Connection) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let integrity: Vec<String> = db
         .prepare("PRAGMA integrity_check(20)")?

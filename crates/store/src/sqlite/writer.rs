@@ -14,27 +14,27 @@ use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
-use super::errors::from_sqlite;
-use super::{Shared, fetch, keep, read, retries, schema, tick};
 use crate::judge::judge;
 use crate::migrations::refuse_newer;
 use crate::retries::{Row, earlier};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{Shared, fetch, keep, read, retries, schema, tick};
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
 
 type Verdict = Result<Applied, ApplyError>;
 
-pub(super) enum Job {
+pub(crate) enum Job {
     Apply(Box<Op>, oneshot::Sender<Verdict>),
     /// Rare work that needs the writer's connection and its turn.
     Run(Work),
 }
 
 /// Gets the connection, or the reason why there is no turn.
-pub(super) type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
+pub(crate) type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
 
-pub(super) struct Writer {
+pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     pub db: Connection,
     pub orgs: HashMap<Arc<str>, i64>,

@@ -1,5 +1,7 @@
 //! A crew's agents, mail and decisions: reads and writes.
 
+pub(crate) mod epics;
+
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId, Decision, MailId};
 use callboard_domain::ids::{Id, TaskId};
@@ -8,16 +10,16 @@ use callboard_domain::rights::AgentType;
 use callboard_domain::world::{CrewWorld, CrewWrite};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, rows};
+use crate::crew::epics::workers_count;
 use crate::crew::{epics_sql, unread_sql};
-use crate::epics::workers_count;
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, rows};
 use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
 use crate::table::mail::{self, MAIL_FROM};
 use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
-pub(super) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
+pub(crate) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
     let mut found = CrewWorld::default();
     let mut wanted = needs.agents.clone();
     for id in &needs.mails {
@@ -46,7 +48,7 @@ fn agent_row(row: &Row<'_>) -> Result<Agent> {
     agent::read(&mut row.reader())
 }
 
-pub(super) fn mail(db: &Connection, org: i64, id: MailId) -> Result<Option<MailSeen>> {
+pub(crate) fn mail(db: &Connection, org: i64, id: MailId) -> Result<Option<MailSeen>> {
     let columns = mail::columns("m.body");
     let sql = format!("SELECT {columns} FROM {MAIL_FROM} WHERE m.org = ?1 AND m.id = ?2");
     db.prepare_cached(&sql)?.query_row(params![org, id.0.to_bytes()], mail_row).optional()
@@ -60,7 +62,7 @@ fn decision_row(row: &Row<'_>) -> Result<Decision> {
     decision::read(&mut row.reader())
 }
 
-pub(super) fn write(db: &Connection, org: i64, write: &CrewWrite) -> Result<()> {
+pub(crate) fn write(db: &Connection, org: i64, write: &CrewWrite) -> Result<()> {
     match write {
         CrewWrite::AgentInsert { agent } => rows::insert(db, &agent::values(org, agent), ""),
         CrewWrite::AgentUpdate { agent } => {

@@ -1,5 +1,8 @@
 //! Jobs for agents: reads and writes.
 
+pub(crate) mod deliveries;
+pub(crate) mod jobs;
+
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
@@ -9,12 +12,12 @@ use callboard_domain::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, read, rows};
 use crate::runs::{
     FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed, overdue,
     runner_put, tail, tail_drop, tail_put,
 };
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, read, rows};
 use crate::table::Cells;
 use crate::table::job::{self, JOB, JOB_FROM};
 use crate::table::run::{self, RUN, STEPS};
@@ -38,20 +41,20 @@ fn due(row: &Row<'_>) -> Result<DueJob> {
     job::read_due(&mut row.reader())
 }
 
-pub(super) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunRecord>> {
+pub(crate) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunRecord>> {
     let sql = record_sql("WHERE r.job = ?1 AND r.org = ?2");
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], record).optional()
 }
 
 /// The open run of a task.
-pub(super) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<RunRecord>> {
+pub(crate) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<RunRecord>> {
     let sql = record_sql(
         "WHERE r.task = ?1 AND r.org = ?2 AND j.due_at IS NOT NULL ORDER BY r.job DESC LIMIT 1",
     );
     db.prepare_cached(&sql)?.query_row(params![task.id.to_bytes(), org], record).optional()
 }
 
-pub(super) fn of_key(db: &Connection, org: i64, key: &str) -> Result<Option<RunRecord>> {
+pub(crate) fn of_key(db: &Connection, org: i64, key: &str) -> Result<Option<RunRecord>> {
     let sql = record_sql("WHERE r.org = ?1 AND r.key = ?2 ORDER BY r.job DESC LIMIT 1");
     db.prepare_cached(&sql)?.query_row(params![org, key], record).optional()
 }
@@ -61,12 +64,12 @@ const OPEN: &str = "SELECT count(*) FILTER (WHERE state = 'queued'), \
      count(*) FILTER (WHERE state <> 'queued') \
      FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND +org = ?1";
 
-pub(super) fn open(db: &Connection, org: i64) -> Result<OpenRuns> {
+pub(crate) fn open(db: &Connection, org: i64) -> Result<OpenRuns> {
     db.prepare_cached(OPEN)?
         .query_row([org], |row| Ok(OpenRuns { queued: row.get(0)?, running: row.get(1)? }))
 }
 
-pub(super) fn count_on(db: &Connection, kind: JobKind, machine: &str) -> Result<u32> {
+pub(crate) fn count_on(db: &Connection, kind: JobKind, machine: &str) -> Result<u32> {
     let sql = crate::runs::count_on("?1", "?2");
     db.prepare_cached(&sql)?.query_row(params![kind.as_str(), machine], |row| row.get(0))
 }
@@ -78,11 +81,11 @@ fn find_sql() -> String {
     )
 }
 
-pub(super) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSeen>> {
+pub(crate) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSeen>> {
     db.prepare_cached(&find_sql())?.query_row(params![id.0.to_bytes(), org], seen).optional()
 }
 
-pub(super) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPage> {
+pub(crate) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPage> {
     let state = query.state.map_or("", |_| "AND j.state = ?2");
     let mut values: Vec<Value> = vec![org.into()];
     values.extend(query.state.map(|state| Value::Text(state.into())));
@@ -121,7 +124,7 @@ fn waiting_sql(kind: JobKind) -> String {
     due_sql(&format!("{} LIMIT ?3", crate::runs::waiting(kind, "?1", "?2")))
 }
 
-pub(super) fn waiting(
+pub(crate) fn waiting(
     db: &Connection,
     kind: JobKind,
     machine: &str,
@@ -136,17 +139,17 @@ fn late_sql() -> String {
     due_sql(&format!("{} LIMIT ?2", overdue("?1")))
 }
 
-pub(super) fn late(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
+pub(crate) fn late(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
     db.prepare_cached(&late_sql())?.query_map(params![now.0, limit as i64], due)?.collect()
 }
 
-pub(super) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> {
+pub(crate) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> {
     let sql = due_sql(&crate::runs::running_on("?1"));
     db.prepare_cached(&sql)?.query_map([machine], due)?.collect()
 }
 
 /// Runs in tasks' workspaces: open ones first, then the newest.
-pub(super) fn works(
+pub(crate) fn works(
     db: &Connection,
     org: i64,
     tasks: &[TaskId],
@@ -187,23 +190,23 @@ fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>>
     Ok(crate::runs::in_turn(open, limit))
 }
 
-pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
+pub(crate) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
     rows::insert(db, &run::values(org, run, Some(task)), "")
 }
 
-pub(super) fn update(db: &Connection, org: i64, run: &Run) -> Result<()> {
+pub(crate) fn update(db: &Connection, org: i64, run: &Run) -> Result<()> {
     rows::update(db, &run::values(org, run, None), "job", &STEPS)
 }
 
 /// Records that the event with this number is the newest step of a job.
-pub(super) fn number(db: &Connection, job: JobId, seq: u64) -> Result<()> {
+pub(crate) fn number(db: &Connection, job: JobId, seq: u64) -> Result<()> {
     let values = params![job.0.to_bytes(), seq as i64];
     db.prepare_cached("UPDATE runs SET version = ?2 WHERE job = ?1")?.execute(values)?;
     Ok(())
 }
 
 /// Deletes some jobs that ended before this; 0 when none are left.
-pub(super) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Result<usize> {
+pub(crate) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Result<usize> {
     let tx = db.transaction()?;
     let sql = "SELECT id FROM jobs WHERE kind = 'run' AND ended_at < ?1 LIMIT ?2";
     let ids: Vec<[u8; 16]> = tx

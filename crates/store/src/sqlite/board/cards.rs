@@ -6,19 +6,19 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, fetch, read, rows};
 use crate::StoreError;
-use crate::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
-use crate::filter::{Filter, Value};
+use crate::board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, fetch, read, rows};
 use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
 use crate::table::card::{self, CARD, CARDS, SCRATCHPADS};
 use crate::table::task::{TASK, TASK_FROM};
+use crate::task::filter::{Filter, Value};
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
 
-pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
+pub(crate) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
     let sql = format!("SELECT {CARD} FROM cards c WHERE c.task = ?1");
     let card = db
         .prepare_cached(&sql)?
@@ -26,14 +26,14 @@ pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
     card.optional().map(Option::unwrap_or_default)
 }
 
-pub(super) fn body_of(db: &Connection, task: TaskId) -> Result<String> {
+pub(crate) fn body_of(db: &Connection, task: TaskId) -> Result<String> {
     let body = db
         .prepare_cached("SELECT body FROM bodies WHERE task = ?1")?
         .query_row([task.id.to_bytes()], |row| row.get(0));
     body.optional().map(Option::unwrap_or_default)
 }
 
-pub(super) fn scratchpad_of(db: &Connection, task: TaskId) -> Result<String> {
+pub(crate) fn scratchpad_of(db: &Connection, task: TaskId) -> Result<String> {
     let text = db
         .prepare_cached("SELECT text FROM scratchpads WHERE task = ?1")?
         .query_row([task.id.to_bytes()], |row| row.get(0));
@@ -41,7 +41,7 @@ pub(super) fn scratchpad_of(db: &Connection, task: TaskId) -> Result<String> {
 }
 
 /// Every task above `task`.
-pub(super) fn above(db: &Connection, task: TaskId) -> Result<Vec<TaskId>> {
+pub(crate) fn above(db: &Connection, task: TaskId) -> Result<Vec<TaskId>> {
     db.prepare_cached(
         "WITH RECURSIVE above (id) AS (
              SELECT parent FROM tasks WHERE id = ?1
@@ -52,11 +52,11 @@ pub(super) fn above(db: &Connection, task: TaskId) -> Result<Vec<TaskId>> {
     .collect()
 }
 
-pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
+pub(crate) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
     rows::insert(db, &card::values(task, card), &CARDS.again(&["task"]))
 }
 
-pub(super) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Result<()> {
+pub(crate) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Result<()> {
     if text.is_empty() {
         let task = task.id.to_bytes();
         db.prepare_cached("DELETE FROM scratchpads WHERE task = ?1")?.execute([task])?;
@@ -65,7 +65,7 @@ pub(super) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Resul
     rows::insert(db, &card::scratchpad_values(task, text), &SCRATCHPADS.again(&["task"]))
 }
 
-pub(super) fn list(
+pub(crate) fn list(
     db: &Connection,
     org: i64,
     query: &CardQuery,
@@ -83,7 +83,7 @@ pub(super) fn list(
 }
 
 /// `page` holds the conditions, the order and the limit.
-pub(super) fn page_of(
+pub(crate) fn page_of(
     db: &Connection,
     page: &str,
     values: Vec<Value>,
@@ -111,7 +111,7 @@ pub(super) fn page_of(
     Ok(cards)
 }
 
-pub(super) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<Removed>> {
+pub(crate) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<Removed>> {
     let read = |row: &Row<'_>| card::read_removed(&mut row.reader());
     db.prepare_cached(
         "SELECT removed_at, phase FROM tasks WHERE id = ?1 AND org = ?2 AND removed_at IS NOT NULL",

@@ -5,17 +5,17 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
 use tokio_postgres::Row;
 
-use super::Shared;
-use super::db::Db;
-use super::errors::Result;
-use super::read;
-use super::rows::uuid;
 use crate::StoreError;
+use crate::postgres::Shared;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::read;
+use crate::postgres::rows::uuid;
 use crate::table::Cells;
 use crate::table::comment::{self, COMMENT};
 
 /// Comments of a task, the newest first.
-pub(super) async fn list(
+pub(crate) async fn list(
     shared: &Shared,
     org: &str,
     task: TaskId,
@@ -23,7 +23,7 @@ pub(super) async fn list(
     shared.read_in(org, |db, org| async move { of_task(&db, org, task).await }).await
 }
 
-pub(super) async fn get(
+pub(crate) async fn get(
     shared: &Shared,
     org: &str,
     id: CommentId,

@@ -7,7 +7,7 @@ use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::standing::phase_after_lease;
 use callboard_domain::time::Timestamp;
 
-use crate::cards::{COLUMN, SEARCHED_MAX};
+use crate::board::cards::{COLUMN, SEARCHED_MAX};
 use crate::{AttemptQuery, CardQuery, EventQuery, TaskQuery};
 
 pub(crate) enum Value {

@@ -5,10 +5,10 @@ use callboard_domain::delivery::Delivery;
 use callboard_domain::job::{Job, JobId};
 use tokio_postgres::Row;
 
-use super::PostgresStore;
-use super::errors::Trouble;
-use super::read;
-use super::rows::{self, uuid};
+use crate::postgres::PostgresStore;
+use crate::postgres::errors::Trouble;
+use crate::postgres::read;
+use crate::postgres::rows::{self, uuid};
 use crate::table::Cells;
 use crate::table::delivery::{self, select};
 use crate::{DeliveryStore, StoreError};

@@ -5,10 +5,11 @@ use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
 use tokio_postgres::Row;
 
-use super::errors::Result;
-use super::rows::uuid;
-use super::{PostgresStore, cards, read};
-use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+use crate::crew::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+use crate::postgres::board::cards;
+use crate::postgres::errors::Result;
+use crate::postgres::rows::uuid;
+use crate::postgres::{PostgresStore, read};
 use crate::table::{Cells, agent};
 use crate::{CardRow, StoreError};
 

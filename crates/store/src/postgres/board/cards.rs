@@ -11,23 +11,23 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::PostgresStore;
-use super::clock;
-use super::db::Db;
-use super::errors::Result;
-use super::read::{self, Taken};
-use super::rows::uuid;
 use crate::StoreError;
-use crate::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
-use crate::filter::Filter;
+use crate::board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+use crate::postgres::PostgresStore;
+use crate::postgres::clock;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::read::{self, Taken};
+use crate::postgres::rows::uuid;
 use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
 use crate::table::card::{self, CARD};
 use crate::table::task::{self, DEP, TASK, TASK_FROM};
+use crate::task::filter::Filter;
 
 /// Cards, bodies and scratchpads of the tasks `$1`, one row for each that has any; scratchpads only
 /// if `$2`.
-pub(super) fn sql() -> String {
+pub(crate) fn sql() -> String {
     format!(
         "SELECT {CARD}, b.body, s.text, w.id FROM unnest((SELECT $1::uuid[])) AS w (id)
              LEFT JOIN cards c ON c.task = w.id
@@ -37,13 +37,13 @@ pub(super) fn sql() -> String {
 }
 
 /// Card, body and scratchpad of one task.
-pub(super) struct Beside {
+pub(crate) struct Beside {
     pub card: Card,
     pub body: String,
     pub scratchpad: String,
 }
 
-pub(super) fn beside(row: &Row) -> Result<(Id, Beside)> {
+pub(crate) fn beside(row: &Row) -> Result<(Id, Beside)> {
     let mut row = row.reader();
     let beside = Beside {
         card: card::read(&mut row)?,
@@ -54,13 +54,13 @@ pub(super) fn beside(row: &Row) -> Result<(Id, Beside)> {
 }
 
 /// Every task above the task `$1`.
-pub(super) const ABOVE: &str = "WITH RECURSIVE above (id) AS (
+pub(crate) const ABOVE: &str = "WITH RECURSIVE above (id) AS (
          SELECT parent FROM tasks WHERE id = $1::uuid
          UNION SELECT t.parent FROM tasks t JOIN above a ON t.id = a.id)
      SELECT t.id, t.prefix FROM above JOIN tasks t ON t.id = above.id";
 
 /// `None` where the org has no such task.
-pub(super) async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Option<Beside>> {
+pub(crate) async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Option<Beside>> {
     let known = "SELECT 1 FROM tasks WHERE id = $1 AND org = $2 AND removed_at IS NULL";
     let (id, ids) = (uuid(task.id), [uuid(task.id)]);
     let values: [&(dyn ToSql + Sync); 2] = [&id, &org];
@@ -74,7 +74,7 @@ async fn of_tasks(db: &Db, ids: &[Uuid], scratchpads: bool) -> Result<HashMap<Id
     found.iter().map(beside).collect()
 }
 
-pub(super) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPage> {
+pub(crate) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPage> {
     let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
     let terms = filter.sql();
     let values = Taken::from(filter);
@@ -90,7 +90,7 @@ pub(super) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -
 }
 
 /// `page` holds the conditions, the order and the limit.
-pub(super) async fn page_of(
+pub(crate) async fn page_of(
     db: &Db,
     page: &str,
     values: &[&(dyn ToSql + Sync)],
@@ -133,7 +133,7 @@ async fn deps_of(db: &Db, ids: &[Uuid]) -> Result<HashMap<Id, Vec<Dep>>> {
     Ok(deps)
 }
 
-pub(super) async fn removed(db: &Db, org: i64, task: TaskId) -> Result<Option<Removed>> {
+pub(crate) async fn removed(db: &Db, org: i64, task: TaskId) -> Result<Option<Removed>> {
     let sql = "SELECT removed_at, phase FROM tasks \
          WHERE id = $1 AND org = $2 AND removed_at IS NOT NULL";
     let Some(row) = read::one(db, sql, &[&uuid(task.id), &org]).await? else { return Ok(None) };

@@ -4,30 +4,30 @@ use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::rows;
-use crate::jobs::listed;
+use crate::runs::jobs::listed;
+use crate::sqlite::rows;
 use crate::table::Cells;
 use crate::table::job::{self, AGAIN, JOB, JOB_FROM, STEPS};
 use crate::{DueJob, JobQuery};
 
-pub(super) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<Job>> {
+pub(crate) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} WHERE j.id = ?1 AND j.org = ?2");
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], job).optional()
 }
 
-pub(super) fn under_way(db: &Connection, org: i64, key: &str) -> Result<Option<Job>> {
+pub(crate) fn under_way(db: &Connection, org: i64, key: &str) -> Result<Option<Job>> {
     let sql = format!(
         "SELECT {JOB} FROM {JOB_FROM} WHERE j.org = ?1 AND j.key = ?2 AND j.due_at IS NOT NULL"
     );
     db.prepare_cached(&sql)?.query_row(params![org, key], job).optional()
 }
 
-pub(super) fn list(db: &Connection, org: i64, query: &JobQuery) -> Result<Vec<Job>> {
+pub(crate) fn list(db: &Connection, org: i64, query: &JobQuery) -> Result<Vec<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} {}", listed(query, "?1", "?2"));
     db.prepare_cached(&sql)?.query_map(params![org, query.limit as i64], job)?.collect()
 }
 
-pub(super) fn due(
+pub(crate) fn due(
     db: &Connection,
     kind: JobKind,
     now: Timestamp,
@@ -45,15 +45,15 @@ fn job(row: &Row<'_>) -> Result<Job> {
     job::read(&mut row.reader())
 }
 
-pub(super) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
+pub(crate) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
     rows::insert(db, &job::values(org, job), "")
 }
 
 /// Inserts a job, or queues a known one again.
-pub(super) fn put(db: &Connection, org: i64, job: &Job) -> Result<()> {
+pub(crate) fn put(db: &Connection, org: i64, job: &Job) -> Result<()> {
     rows::insert(db, &job::values(org, job), AGAIN)
 }
 
-pub(super) fn update(db: &Connection, org: i64, job: &Job) -> Result<()> {
+pub(crate) fn update(db: &Connection, org: i64, job: &Job) -> Result<()> {
     rows::update(db, &job::values(org, job), "id", &STEPS)
 }

@@ -13,11 +13,11 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::OrgWrite;
 use tokio_postgres::Row;
 
-use super::db::Db;
-use super::errors::Result;
-use super::find;
-use super::rows::uuid;
-use super::{PostgresStore, json, read, schema};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::find;
+use crate::postgres::rows::uuid;
+use crate::postgres::{PostgresStore, json, read, schema};
 use crate::table::plan::{self, PLAN};
 use crate::table::project::{
     self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
@@ -25,7 +25,7 @@ use crate::table::project::{
 use crate::table::{Cells, event};
 use crate::{BackQuery, OrgStore, StoreError};
 
-pub(super) async fn rows(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
+pub(crate) async fn rows(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
     db.batch_execute(&schema::alone_with(&format!("org {org}"))).await?;
     let mut rows = OrgRows::default();
     if needs.settings {
@@ -95,7 +95,7 @@ fn plan_row(row: &Row) -> Result<Plan> {
     plan::read(&mut row.reader())
 }
 
-pub(super) async fn write(db: &Db, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
+pub(crate) async fn write(db: &Db, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
     match write {
         OrgWrite::SettingPut { key, value } => {
             let again = SETTINGS.again(&["org", "key"]);

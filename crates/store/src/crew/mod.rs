@@ -1,5 +1,7 @@
 //! Reads of a crew: agents, inboxes, the log of decisions.
 
+pub(crate) mod epics;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

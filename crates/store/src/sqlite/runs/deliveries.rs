@@ -5,8 +5,8 @@ use callboard_domain::delivery::{Delivery, Tried};
 use callboard_domain::job::{Job, JobId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, read, rows};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, read, rows};
 use crate::table::Cells;
 use crate::table::delivery::{self, STEPS, select};
 use crate::{DeliveryStore, StoreError};
@@ -15,11 +15,11 @@ fn delivery(row: &Row<'_>) -> Result<(Job, Delivery)> {
     delivery::read(&mut row.reader())
 }
 
-pub(super) fn insert(db: &Connection, org: i64, delivery: &Delivery) -> Result<()> {
+pub(crate) fn insert(db: &Connection, org: i64, delivery: &Delivery) -> Result<()> {
     rows::insert(db, &delivery::values(org, delivery), "")
 }
 
-pub(super) fn tried(db: &Connection, job: JobId, tried: &Tried) -> Result<()> {
+pub(crate) fn tried(db: &Connection, job: JobId, tried: &Tried) -> Result<()> {
     rows::update(db, &delivery::tried_values(job, tried), "job", &STEPS)
 }
 

@@ -1,5 +1,8 @@
 //! Jobs for agents: the queries of a store, and the SQL both databases share.
 
+pub(crate) mod deliveries;
+pub(crate) mod jobs;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

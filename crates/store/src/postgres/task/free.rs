@@ -2,16 +2,16 @@
 //! over. Each kind has its own index, so that the number of other tasks does not matter; below a plan the statement
 //! walks down from it.
 
-use super::db::Db;
+use crate::postgres::db::Db;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::types::ToSql;
 
-use super::errors::Result;
-use super::read;
-use super::rows::uuid;
 use crate::FreeQuery;
+use crate::postgres::errors::Result;
+use crate::postgres::read;
+use crate::postgres::rows::uuid;
 use crate::table::attempt::ATTEMPT;
 use crate::table::task::TASK;
 
@@ -28,7 +28,7 @@ const LEASE_OVER: &str =
 const WANTED: &str = "t.open_blockers = 0 AND t.priority <= $3";
 const IN_PROJECT: &str = "t.org = $1 AND ($2::bigint IS NULL OR t.project = $2)";
 
-pub(super) async fn tasks(
+pub(crate) async fn tasks(
     db: &Db,
     org: i64,
     query: &FreeQuery,

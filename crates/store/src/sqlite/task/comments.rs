@@ -4,16 +4,16 @@ use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::ids::TaskId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::rows;
+use crate::sqlite::rows;
 use crate::table::Cells;
 use crate::table::comment::{self, COMMENT, STEPS};
 
-pub(super) fn find(db: &Connection, org: i64, id: CommentId) -> Result<Option<Comment>> {
+pub(crate) fn find(db: &Connection, org: i64, id: CommentId) -> Result<Option<Comment>> {
     let sql = format!("SELECT {COMMENT} WHERE c.id = ?1 AND t.org = ?2 AND t.removed_at IS NULL");
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], comment).optional()
 }
 
-pub(super) fn open_blockers(db: &Connection, task: TaskId) -> Result<Vec<Comment>> {
+pub(crate) fn open_blockers(db: &Connection, task: TaskId) -> Result<Vec<Comment>> {
     let sql = format!(
         "SELECT {COMMENT} WHERE c.task = ?1 AND c.kind = 'blocker' AND c.resolved_at IS NULL \
          ORDER BY c.id"
@@ -21,7 +21,7 @@ pub(super) fn open_blockers(db: &Connection, task: TaskId) -> Result<Vec<Comment
     db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], comment)?.collect()
 }
 
-pub(super) fn of_task(db: &Connection, task: TaskId, limit: usize) -> Result<Vec<Comment>> {
+pub(crate) fn of_task(db: &Connection, task: TaskId, limit: usize) -> Result<Vec<Comment>> {
     let sql = format!("SELECT {COMMENT} WHERE c.task = ?1 ORDER BY c.id DESC LIMIT ?2");
     let values = params![task.id.to_bytes(), limit as i64];
     db.prepare_cached(&sql)?.query_map(values, comment)?.collect()
@@ -31,11 +31,11 @@ fn comment(row: &Row<'_>) -> Result<Comment> {
     comment::read(&mut row.reader())
 }
 
-pub(super) fn insert(db: &Connection, comment: &Comment) -> Result<()> {
+pub(crate) fn insert(db: &Connection, comment: &Comment) -> Result<()> {
     rows::insert(db, &comment::values(comment), "")
 }
 
 /// Updates the resolution; nothing else of a comment ever changes.
-pub(super) fn update(db: &Connection, comment: &Comment) -> Result<()> {
+pub(crate) fn update(db: &Connection, comment: &Comment) -> Result<()> {
     rows::update(db, &comment::values(comment), "id", &STEPS)
 }

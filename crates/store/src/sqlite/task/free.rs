@@ -6,11 +6,11 @@ use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result};
 
-use super::read;
 use crate::FreeQuery;
-use crate::filter::Value;
+use crate::sqlite::read;
 use crate::table::attempt::ATTEMPT;
 use crate::table::task::TASK;
+use crate::task::filter::Value;
 
 const UNTOUCHED: &str = "t.project = ?1 AND t.phase = 'initial' AND t.open_deps = 0 \
      AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL";
@@ -30,7 +30,7 @@ const BELOW: &str = "t.id IN (WITH RECURSIVE below (id) AS (\
          SELECT id FROM tasks WHERE parent = ?5 \
          UNION SELECT c.id FROM tasks c JOIN below b ON c.parent = b.id) SELECT id FROM below)";
 
-pub(super) fn tasks(
+pub(crate) fn tasks(
     db: &Connection,
     org: i64,
     query: &FreeQuery,

@@ -1,5 +1,8 @@
 //! Jobs for agents: reads.
 
+pub(crate) mod deliveries;
+pub(crate) mod jobs;
+
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
@@ -9,10 +12,10 @@ use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::db::Db;
-use super::errors::Result;
-use super::rows::uuid;
-use super::{PostgresStore, clock, read};
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::rows::uuid;
+use crate::postgres::{PostgresStore, clock, read};
 use crate::runs::{
     FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed, overdue,
     runner_put, tail, tail_drop, tail_put,
@@ -25,7 +28,7 @@ use crate::{
 };
 
 /// Jobs with their runs: those in `$1`, and the open ones of the tasks in `$2`.
-pub(super) fn lookup() -> String {
+pub(crate) fn lookup() -> String {
     format!(
         "SELECT {JOB}, {RUN}, j.org FROM {JOB_FROM} JOIN runs r ON r.job = j.id
          WHERE r.job = ANY (ARRAY(
@@ -49,7 +52,7 @@ fn due(row: &Row) -> Result<DueJob> {
     job::read_due(&mut row.reader())
 }
 
-pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>> {
+pub(crate) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>> {
     let sql = format!(
         "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
          WHERE r.job = $1 AND r.org = $2"
@@ -57,7 +60,7 @@ pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>
     read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(seen).transpose()
 }
 
-pub(super) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage> {
+pub(crate) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage> {
     let state = query.state.map_or("", |_| "AND j.state = $2");
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org];
     values.extend(query.state.as_ref().map(|state| state as &(dyn ToSql + Sync)));
@@ -93,7 +96,7 @@ async fn jobs(db: &Db, rest: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec
 }
 
 /// Queued jobs, in the order of the queue.
-pub(super) async fn waiting(
+pub(crate) async fn waiting(
     db: &Db,
     kind: JobKind,
     machine: &str,
@@ -104,17 +107,17 @@ pub(super) async fn waiting(
     jobs(db, &rest, &[&machine, &now.0, &(limit as i64)]).await
 }
 
-pub(super) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
+pub(crate) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
     let rest = format!("{} LIMIT $2", overdue("$1"));
     jobs(db, &rest, &[&now.0, &(limit as i64)]).await
 }
 
-pub(super) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
+pub(crate) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
     jobs(db, &crate::runs::running_on("$1"), &[&machine]).await
 }
 
 /// Runs in tasks' workspaces: open ones first, then the newest.
-pub(super) async fn works(
+pub(crate) async fn works(
     db: &Db,
     org: i64,
     tasks: &[TaskId],
@@ -150,7 +153,7 @@ async fn works_open(db: &Db, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
 }
 
 /// Deletes some jobs that ended before this; 0 when none are left. Needs a transaction.
-pub(super) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<usize> {
+pub(crate) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<usize> {
     let sql = "WITH old AS (SELECT id FROM jobs WHERE kind = 'run' AND ended_at < $1 LIMIT $2),
          gone AS (DELETE FROM runs WHERE job IN (SELECT id FROM old)),
          left_over AS (UPDATE pulls SET job = NULL WHERE job IN (SELECT id FROM old)),

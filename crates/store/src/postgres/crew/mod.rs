@@ -1,5 +1,7 @@
 //! A crew's agents, mail and decisions: locked and loaded for a batch, written, read.
 
+pub(crate) mod epics;
+
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
@@ -11,13 +13,13 @@ use callboard_domain::world::CrewWrite;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::batch::Batch;
-use super::db::Db;
-use super::errors::Result;
-use super::rows::uuid;
-use super::{PostgresStore, json, read, schema};
+use crate::crew::epics::workers_count;
 use crate::crew::{epics_sql, unread_sql};
-use crate::epics::workers_count;
+use crate::postgres::batch::Batch;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::rows::uuid;
+use crate::postgres::{PostgresStore, json, read, schema};
 use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
 use crate::table::mail::{self, MAIL_FROM};
 use crate::table::{Cells, decision};
@@ -25,7 +27,7 @@ use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreErro
 
 /// The rows of crews that a batch needs.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     agents: BTreeSet<(i64, AgentId)>,
     mails: BTreeSet<Id>,
     /// Orgs whose workers are counted.
@@ -41,7 +43,7 @@ impl Wanted {
 }
 
 /// Locks mails first, then agents, each in the order of their keys. Every process locks in this order.
-pub(super) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result<()> {
+pub(crate) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result<()> {
     let mut agents = wanted.agents.clone();
     if !wanted.mails.is_empty() {
         let ids: Vec<_> = wanted.mails.iter().map(|id| uuid(*id)).collect();
@@ -92,7 +94,7 @@ fn decision_row(row: &Row) -> Result<Decision> {
     decision::read(&mut row.reader())
 }
 
-pub(super) async fn write(db: &Db, org: i64, write: &CrewWrite) -> Result<()> {
+pub(crate) async fn write(db: &Db, org: i64, write: &CrewWrite) -> Result<()> {
     match write {
         CrewWrite::AgentInsert { agent } => {
             json::insert(db, &agent::values(org, agent), "").await?;

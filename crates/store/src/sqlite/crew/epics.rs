@@ -5,11 +5,12 @@ use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
 use rusqlite::{Connection, Result, Row, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, cards};
-use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
-use crate::filter::Value;
+use crate::crew::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+use crate::sqlite::SqliteStore;
+use crate::sqlite::board::cards;
+use crate::sqlite::errors::from_sqlite;
 use crate::table::{Cells, agent};
+use crate::task::filter::Value;
 use crate::{CardRow, StoreError};
 
 fn waiting(row: &Row<'_>) -> Result<Waiting> {

@@ -13,8 +13,8 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::OrgWrite;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::errors::from_sqlite;
-use super::{SqliteStore, read, rows};
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, read, rows};
 use crate::table::plan::{self, PLAN};
 use crate::table::project::{
     self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
@@ -22,7 +22,7 @@ use crate::table::project::{
 use crate::table::{Cells, event};
 use crate::{BackQuery, OrgStore, StoreError};
 
-pub(super) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
+pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
     let mut rows = OrgRows::default();
     if needs.settings {
         rows.settings = settings(db, org)?;
@@ -53,7 +53,7 @@ fn room(db: &Connection, org: i64, repos: usize) -> Result<ProjectRoom> {
 }
 
 /// Stored settings. A key that only another version knows is left out.
-pub(super) fn settings(db: &Connection, org: i64) -> Result<SettingsKept> {
+pub(crate) fn settings(db: &Connection, org: i64) -> Result<SettingsKept> {
     let mut found =
         db.prepare_cached("SELECT key, value FROM settings WHERE org = ?1 ORDER BY key")?;
     let mut kept = Vec::new();
@@ -70,7 +70,7 @@ fn opened(db: &Connection, org: i64, actor: &Actor) -> Result<Option<i64>> {
         .optional()
 }
 
-pub(super) fn project(db: &Connection, org: i64, id: i64) -> Result<Option<Project>> {
+pub(crate) fn project(db: &Connection, org: i64, id: i64) -> Result<Option<Project>> {
     db.prepare_cached(&format!("SELECT {PROJECT} FROM projects p WHERE p.org = ?1 AND p.id = ?2"))?
         .query_row([org, id], project_row)
         .optional()
@@ -84,7 +84,7 @@ fn repo_row(row: &Row<'_>) -> Result<ProjectRepo> {
     project::read_project_repo(&mut row.reader())
 }
 
-pub(super) fn plan(db: &Connection, org: i64, id: PlanId) -> Result<Option<Plan>> {
+pub(crate) fn plan(db: &Connection, org: i64, id: PlanId) -> Result<Option<Plan>> {
     db.prepare_cached(&format!("SELECT {PLAN} FROM plans l WHERE l.org = ?1 AND l.id = ?2"))?
         .query_row(params![org, id.0.to_bytes()], plan_row)
         .optional()
@@ -94,7 +94,7 @@ fn plan_row(row: &Row<'_>) -> Result<Plan> {
     plan::read(&mut row.reader())
 }
 
-pub(super) fn write(db: &Connection, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
+pub(crate) fn write(db: &Connection, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
     match write {
         OrgWrite::SettingPut { key, value } => {
             let again = SETTINGS.again(&["org", "key"]);

@@ -1,37 +1,37 @@
 //! Jobs: reads.
 
-use super::db::Db;
+use crate::postgres::db::Db;
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
-use super::errors::Result;
-use super::read;
-use super::rows::uuid;
-use crate::jobs::listed;
+use crate::postgres::errors::Result;
+use crate::postgres::read;
+use crate::postgres::rows::uuid;
+use crate::runs::jobs::listed;
 use crate::table::Cells;
 use crate::table::job::{self, JOB, JOB_FROM};
 use crate::{DueJob, JobQuery};
 
-pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<Job>> {
+pub(crate) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} WHERE j.id = $1 AND j.org = $2");
     read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(job).transpose()
 }
 
-pub(super) async fn under_way(db: &Db, org: i64, key: &str) -> Result<Option<Job>> {
+pub(crate) async fn under_way(db: &Db, org: i64, key: &str) -> Result<Option<Job>> {
     let sql = format!(
         "SELECT {JOB} FROM {JOB_FROM} WHERE j.org = $1 AND j.key = $2 AND j.due_at IS NOT NULL"
     );
     read::one(db, &sql, &[&org, &key]).await?.as_ref().map(job).transpose()
 }
 
-pub(super) async fn list(db: &Db, org: i64, query: &JobQuery) -> Result<Vec<Job>> {
+pub(crate) async fn list(db: &Db, org: i64, query: &JobQuery) -> Result<Vec<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} {}", listed(query, "$1", "$2"));
     let found = read::all(db, &sql, &[&org, &(query.limit as i64)]).await?;
     found.iter().map(job).collect()
 }
 
-pub(super) async fn due(
+pub(crate) async fn due(
     db: &Db,
     kind: JobKind,
     now: Timestamp,

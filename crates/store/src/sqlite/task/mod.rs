@@ -1,0 +1,4 @@
+//! Tasks: rows besides the task itself, and the next free one.
+
+pub(crate) mod comments;
+pub(crate) mod free;
