@@ -71,7 +71,7 @@ async fn events(
     headers: HeaderMap,
 ) -> Response {
     let op = OpContext::new(reader, "events");
-    let asked = match Asked::read(&query, &headers) {
+    let asked = match EventsRequest::read(&query, &headers) {
         Ok(asked) => asked,
         Err(words) => return refusal(StatusCode::BAD_REQUEST, "INVALID_INPUT", &words),
     };
@@ -88,12 +88,12 @@ async fn events(
 }
 
 /// Where a stream begins, and which events it carries.
-struct Asked {
+struct EventsRequest {
     after: Option<u64>,
     wanted: EventsWanted,
 }
 
-impl Asked {
+impl EventsRequest {
     /// Reads the request. The header that a browser sends on reconnection is newer than the address.
     fn read(query: &HashMap<String, String>, headers: &HeaderMap) -> Result<Self, String> {
         let header = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().trim());

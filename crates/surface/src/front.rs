@@ -16,7 +16,7 @@ use crate::hooks::{Hooks, Resources, Started};
 use crate::metrics::Measured;
 use crate::places::{NoPlace, Places};
 use crate::prompt::OwnPrompts;
-use crate::retry::{self, Asked};
+use crate::retry::{self, ToolRequest};
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
 use crate::toolsets;
@@ -206,7 +206,7 @@ impl Front {
     pub async fn call(
         &self,
         name: &str,
-        asked: impl Into<Asked>,
+        asked: impl Into<ToolRequest>,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<ToolReply, Unknown> {
         let (answer, speaker) = self.ask(name, asked, context).await?;
@@ -220,10 +220,10 @@ impl Front {
     pub async fn ask(
         &self,
         name: &str,
-        asked: impl Into<Asked>,
+        asked: impl Into<ToolRequest>,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<(Result<Value, EngineError>, Speaker), Unknown> {
-        let Asked { mut arguments, key } = asked.into();
+        let ToolRequest { mut arguments, key } = asked.into();
         let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
         let action = found.tool.action_named(&arguments);
         let measured = Measured::start(found.tool.name);

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::STORE_DAMAGED;
 use crate::front::Front;
-use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
+use crate::mcp::{Caller, McpOptions, McpRequest, SessionLimits, Streamable};
 use crate::places::TakenPlace;
 use crate::toolsets;
 use crate::web;
@@ -204,7 +204,7 @@ impl Edge {
             true => Caller::Named(principal),
             false => Caller::Unnamed(principal),
         };
-        self.streamable.handle(Asked { front, toolsets, caller, request }).await
+        self.streamable.handle(McpRequest { front, toolsets, caller, request }).await
     }
 }
 

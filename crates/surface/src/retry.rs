@@ -10,13 +10,13 @@ use crate::tool::Tool;
 
 /// A client's input for a tool: arguments of any type, and perhaps a key.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct ToolRequest {
     pub arguments: Value,
     /// The key as it was sent; not judged yet.
     pub key: Option<Value>,
 }
 
-impl From<Value> for Asked {
+impl From<Value> for ToolRequest {
     fn from(arguments: Value) -> Self {
         Self { arguments, key: None }
     }

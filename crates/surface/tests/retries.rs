@@ -16,7 +16,7 @@ use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{DecisionQuery, Place, Store};
 use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_surface::front::{Front, ToolReply};
-use callboard_surface::retry::Asked;
+use callboard_surface::retry::ToolRequest;
 use callboard_surface::toolsets;
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ impl World {
     }
 
     async fn ask(&self, call: &Call, arguments: Value, key: Option<&str>) -> ToolReply {
-        let asked = Asked { arguments, key: key.map(Value::from) };
+        let asked = ToolRequest { arguments, key: key.map(Value::from) };
         let context = |tool| OpContext::new(principal(&call.who), tool);
         self.fronts[call.toolset.as_str()].call(&call.tool, asked, context).await.expect("a tool")
     }

@@ -17,9 +17,9 @@ use crate::output::{Failure, List, Object, Style, Table};
 /// Add agents to the crew, look at them, remove them
 #[derive(clap::Subcommand, Debug)]
 pub enum AgentCommand {
-    Add(AddArgs),
-    List(ListArgs),
-    Show(ShowArgs),
+    Add(AgentAddArgs),
+    List(AgentListArgs),
+    Show(AgentShowArgs),
     Rm(RmArgs),
 }
 
@@ -37,7 +37,7 @@ impl AgentCommand {
 /// Add an agent
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent add worker-123 --type WORKER")]
-pub struct AddArgs {
+pub struct AgentAddArgs {
     /// What it is called: letters, digits, '.', '_' or '-'
     id: String,
     /// SUPERVISOR, ORCHESTRATOR or WORKER
@@ -54,7 +54,7 @@ pub struct AddArgs {
 /// List the crew's agents, the oldest first, and everybody else who holds a task
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent list --type WORKER")]
-pub struct ListArgs {
+pub struct AgentListArgs {
     /// Only agents of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = rights::agent_type)]
     kind: Option<AgentType>,
@@ -66,7 +66,7 @@ pub struct ListArgs {
 /// Show an agent and what it is on
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent show worker-123")]
-pub struct ShowArgs {
+pub struct AgentShowArgs {
     /// The agent's id, as agent list shows it
     id: String,
 }
@@ -79,7 +79,7 @@ pub struct RmArgs {
     id: String,
 }
 
-async fn cmd_agent_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+async fn cmd_agent_add(context: &Context, args: AgentAddArgs) -> Result<(), Failure> {
     let agent = AgentId::parse(args.id.trim()).ok_or_else(|| {
         Failure::usage(format!(
             "'{}' is not an agent id: use 1..100 letters, digits, '.', '_' or '-'",
@@ -106,7 +106,7 @@ async fn cmd_agent_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
     show(context, &open, &added).await
 }
 
-async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+async fn cmd_agent_list(context: &Context, args: AgentListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let (op, engine) = (open.op("agent_list"), open.engine());
     let agents = engine.agent_list(&op, args.kind, None, args.limit).await?;
@@ -179,7 +179,7 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
     Ok(())
 }
 
-async fn cmd_agent_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+async fn cmd_agent_show(context: &Context, args: AgentShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.agent_id(&args.id).await?;
     let agent = open.engine().agent_get(&open.op("agent_get"), &id).await?;

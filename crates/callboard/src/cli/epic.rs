@@ -12,8 +12,8 @@ use crate::output::{Failure, List, Object, Style, Table};
 /// Add epics for a crew, list them
 #[derive(clap::Subcommand, Debug)]
 pub enum EpicCommand {
-    Add(AddArgs),
-    List(ListArgs),
+    Add(EpicAddArgs),
+    List(EpicListArgs),
 }
 
 impl EpicCommand {
@@ -30,7 +30,7 @@ impl EpicCommand {
 /// Prints its short name.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard epic add \"User management\"")]
-pub struct AddArgs {
+pub struct EpicAddArgs {
     /// What it is called
     title: String,
     /// What is wanted, as Markdown; - reads standard input
@@ -41,13 +41,13 @@ pub struct AddArgs {
 /// List epics, the newest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard epic list")]
-pub struct ListArgs {
+pub struct EpicListArgs {
     /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: usize,
 }
 
-async fn cmd_epic_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+async fn cmd_epic_add(context: &Context, args: EpicAddArgs) -> Result<(), Failure> {
     let body = text_or_stdin(args.description)?;
     let open = context.open().await?;
     let draft = TaskDraft { title: args.title, body, is_plan: true, ..TaskDraft::default() };
@@ -60,7 +60,7 @@ async fn cmd_epic_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
     context.out.line(&added.name().to_string())
 }
 
-async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+async fn cmd_epic_list(context: &Context, args: EpicListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let epics = open.engine().epic_list(&open.op("epic_list"), args.limit).await?;
     if context.out.json {

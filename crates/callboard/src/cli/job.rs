@@ -12,7 +12,7 @@ use callboard_surface::toolsets::relay;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use super::job_list::{ListArgs, cmd_job_list, word};
+use super::job_list::{JobListArgs, cmd_job_list, word};
 use super::view::plain;
 use crate::output::{Exit, Failure, Object, exit_of};
 
@@ -20,8 +20,8 @@ use crate::output::{Exit, Failure, Object, exit_of};
 #[derive(clap::Subcommand, Debug)]
 pub enum JobCommand {
     Submit(SubmitArgs),
-    List(ListArgs),
-    Show(ShowArgs),
+    List(JobListArgs),
+    Show(JobShowArgs),
     Cancel(CancelArgs),
     Answer(AnswerArgs),
 }
@@ -49,7 +49,7 @@ pub struct SubmitArgs {
 /// Show how far a job is
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job show job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
-pub struct ShowArgs {
+pub struct JobShowArgs {
     /// The job's id, as job list shows it
     job: String,
 }
@@ -105,7 +105,7 @@ async fn cmd_job_submit(context: &Context, args: SubmitArgs) -> Result<(), Failu
     context.out.line(answer["jobId"].as_str().unwrap_or_default())
 }
 
-async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+async fn cmd_job_show(context: &Context, args: JobShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.job_id(&args.job).await?;
     let job = match open.other_than_patch(id).await? {

@@ -16,7 +16,7 @@ use crate::output::{Failure, List, Style, Table};
 /// for: --state failed.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard job list\n  callboard job list --state failed")]
-pub struct ListArgs {
+pub struct JobListArgs {
     /// Only those that are queued, running, succeeded, failed, canceled, expired or stale
     #[arg(long)]
     state: Option<String>,
@@ -28,7 +28,7 @@ pub struct ListArgs {
     limit: u32,
 }
 
-pub async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+pub async fn cmd_job_list(context: &Context, args: JobListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let state = args.state.as_deref().map(state_named).transpose()?;
     let wanted = JobsWanted { state, every_kind: args.all, limit: args.limit as usize };

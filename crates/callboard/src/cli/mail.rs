@@ -24,7 +24,7 @@ pub struct MailArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum MailCommand {
-    List(ListArgs),
+    List(MailListArgs),
     Read(ReadArgs),
     Send(SendArgs),
     Reply(ReplyArgs),
@@ -33,7 +33,7 @@ enum MailCommand {
 /// List unread mail, the newest first
 #[derive(clap::Args, Debug, Default)]
 #[command(after_help = "Example:\n  callboard mail list --wait 60")]
-struct ListArgs {
+struct MailListArgs {
     /// Also what was read
     #[arg(long)]
     all: bool,
@@ -88,7 +88,7 @@ struct ReplyArgs {
 pub async fn cmd_mail(context: &Context, args: MailArgs) -> Result<(), Failure> {
     match args.command {
         None => {
-            let args = ListArgs { limit: 20, ..ListArgs::default() };
+            let args = MailListArgs { limit: 20, ..MailListArgs::default() };
             cmd_mail_list(context, args).await
         }
         Some(MailCommand::List(args)) => cmd_mail_list(context, args).await,
@@ -98,7 +98,7 @@ pub async fn cmd_mail(context: &Context, args: MailArgs) -> Result<(), Failure> 
     }
 }
 
-async fn cmd_mail_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+async fn cmd_mail_list(context: &Context, args: MailListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let before = match &args.before {
         Some(typed) => Some(open.mail_id(typed).await?),

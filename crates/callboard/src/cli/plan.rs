@@ -10,8 +10,8 @@ use crate::output::{Failure, List, Object, Style, Table};
 /// Look at plans that agents propose, and make their tasks or not
 #[derive(clap::Subcommand, Debug)]
 pub enum PlanCommand {
-    List(ListArgs),
-    Show(ShowArgs),
+    List(PlanListArgs),
+    Show(PlanShowArgs),
     Approve(ApproveArgs),
     Reject(RejectArgs),
 }
@@ -30,7 +30,7 @@ impl PlanCommand {
 /// List plans, the newest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard plan list")]
-pub struct ListArgs {
+pub struct PlanListArgs {
     /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: usize,
@@ -39,7 +39,7 @@ pub struct ListArgs {
 /// Show what a plan proposes
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard plan show plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
-pub struct ShowArgs {
+pub struct PlanShowArgs {
     /// The plan's id, as plan list shows it
     plan: String,
 }
@@ -60,7 +60,7 @@ pub struct RejectArgs {
     plan: String,
 }
 
-async fn cmd_plan_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+async fn cmd_plan_list(context: &Context, args: PlanListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let plans = open.engine().plan_list(&open.op("plan_list"), args.limit).await?;
     if context.out.json {
@@ -84,7 +84,7 @@ async fn cmd_plan_list(context: &Context, args: ListArgs) -> Result<(), Failure>
     context.out.raw(&table.render(&context.out))
 }
 
-async fn cmd_plan_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+async fn cmd_plan_show(context: &Context, args: PlanShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.plan_id(&args.plan).await?;
     let plan = open.engine().plan_get(&open.op("plan_get"), id).await?;

@@ -15,8 +15,8 @@ use crate::output::{Exit, Failure, List, Object, Style, Table};
 /// Look at pull requests, merge one
 #[derive(clap::Subcommand, Debug)]
 pub enum PullCommand {
-    List(ListArgs),
-    Show(ShowArgs),
+    List(PullListArgs),
+    Show(PullShowArgs),
     Merge(MergeArgs),
 }
 
@@ -33,7 +33,7 @@ impl PullCommand {
 /// List open pull requests, the newest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard pull list --all")]
-pub struct ListArgs {
+pub struct PullListArgs {
     /// Also those that are merged or closed
     #[arg(long)]
     all: bool,
@@ -47,7 +47,7 @@ pub struct ListArgs {
 #[command(
     after_help = "Examples:\n  callboard pull show 7\n  callboard pull show 7 --patch | git apply --stat"
 )]
-pub struct ShowArgs {
+pub struct PullShowArgs {
     /// Its number in Callboard, its address, or the task or epic it is of
     pull: String,
     /// Only its changes, as a patch
@@ -72,7 +72,7 @@ pub struct MergeArgs {
     settings: bool,
 }
 
-async fn cmd_pull_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+async fn cmd_pull_list(context: &Context, args: PullListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let found = open.engine().pull_list(&open.op("pull_list"), !args.all, args.limit).await?;
     if context.out.json {
@@ -99,7 +99,7 @@ async fn cmd_pull_list(context: &Context, args: ListArgs) -> Result<(), Failure>
     context.out.raw(&table.render(&context.out))
 }
 
-async fn cmd_pull_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+async fn cmd_pull_show(context: &Context, args: PullShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let pull = open.pull(&args.pull).await?;
     let op = open.op("pull_show");

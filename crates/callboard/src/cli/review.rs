@@ -49,7 +49,7 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
                 TaskFilter { blocked: true, limit: args.limit as usize, ..TaskFilter::default() };
             let blocked = open.engine().task_list(&op, filter).await?.it;
             let asked = open.engine().questions(&op).await?;
-            open.print_queue(waiting, Asked { questions: asked, blocked }, &checking)
+            open.print_queue(waiting, PersonQueue { questions: asked, blocked }, &checking)
         }
         Some(typed) => {
             let id = open.task_id(&typed).await?;
@@ -63,7 +63,7 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
 }
 
 /// What is asked of a person besides reviews.
-struct Asked {
+struct PersonQueue {
     questions: Vec<RunRecord>,
     blocked: Vec<TaskRow>,
 }
@@ -72,7 +72,7 @@ impl Open {
     fn print_queue(
         &self,
         waiting: At<(Vec<CardRow>, bool)>,
-        Asked { questions: asked, blocked }: Asked,
+        PersonQueue { questions: asked, blocked }: PersonQueue,
         checking: &[Job],
     ) -> Result<(), Failure> {
         let At { it: (rows, more), now } = waiting;

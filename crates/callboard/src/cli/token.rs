@@ -28,8 +28,8 @@ const HOME: &str = "default";
 /// From the first token on, every HTTP request needs one.
 #[derive(Subcommand)]
 pub enum TokenCommand {
-    Add(AddArgs),
-    List(ListArgs),
+    Add(TokenAddArgs),
+    List(TokenListArgs),
     Revoke(RevokeArgs),
 }
 
@@ -38,7 +38,7 @@ pub enum TokenCommand {
 #[command(
     after_help = "Example:\n  callboard token add --actor agent:ci-1 --scopes tasks:read --expires-in 30d"
 )]
-pub struct AddArgs {
+pub struct TokenAddArgs {
     /// What its holder may do: tasks:read, tasks:write, commands:run, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
@@ -64,7 +64,7 @@ pub struct AddArgs {
 
 /// List all tokens that were ever made, newest first
 #[derive(clap::Args, Debug)]
-pub struct ListArgs {}
+pub struct TokenListArgs {}
 
 /// End a token, everywhere, within seconds
 #[derive(clap::Args, Debug)]
@@ -78,13 +78,13 @@ impl TokenCommand {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             TokenCommand::Add(args) => cmd_token_add(context, args).await,
-            TokenCommand::List(ListArgs {}) => cmd_token_list(context).await,
+            TokenCommand::List(TokenListArgs {}) => cmd_token_list(context).await,
             TokenCommand::Revoke(args) => cmd_token_revoke(context, args).await,
         }
     }
 }
 
-async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+async fn cmd_token_add(context: &Context, args: TokenAddArgs) -> Result<(), Failure> {
     let actor = context.actor_flag().ok_or_else(|| {
         let unnamed = Failure::usage("name the actor of the token with --actor");
         unnamed.hint("callboard token add --actor agent:NAME")
@@ -171,7 +171,7 @@ fn giver() -> Result<Actor, Failure> {
     identity::of_person(None)
 }
 
-async fn rights(open: &Open, args: &AddArgs) -> Result<Rights, Failure> {
+async fn rights(open: &Open, args: &TokenAddArgs) -> Result<Rights, Failure> {
     let unknown = |flag: &str, text: &str, known: Vec<&str>| {
         Failure::usage(format!("{flag} '{text}' is unknown; write {}", known.join(", ")))
     };

@@ -11,14 +11,14 @@ use crate::output::{Failure, List, Object, Style, Table};
 /// See who was told of the end of jobs, of mail and of new tasks
 #[derive(clap::Subcommand, Debug)]
 pub enum WebhookCommand {
-    List(ListArgs),
+    List(WebhookListArgs),
     Secret(SecretArgs),
 }
 
 /// List messages about jobs that are over, mail and new tasks, the newest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard webhook list --limit 5")]
-pub struct ListArgs {
+pub struct WebhookListArgs {
     /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: usize,
@@ -40,7 +40,7 @@ impl WebhookCommand {
     }
 }
 
-async fn cmd_webhook_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+async fn cmd_webhook_list(context: &Context, args: WebhookListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let sent = open.engine().delivery_list(&open.op("webhook_list"), args.limit).await?;
     if context.out.json {

@@ -10,7 +10,7 @@ use callboard_engine::context::{OpContext, Principal, RETRY_KEY};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::http::{self, Gate, GateOptions, HttpDoors, HttpOptions};
 use callboard_surface::mcp::McpOptions;
-use callboard_surface::retry::Asked;
+use callboard_surface::retry::ToolRequest;
 use callboard_surface::stdio::{StdioIdentity, serve_streams};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -97,7 +97,7 @@ impl Lane {
         url
     }
 
-    pub async fn call(&self, who: &Actor, tool: &str, asked: Asked) -> Reply {
+    pub async fn call(&self, who: &Actor, tool: &str, asked: ToolRequest) -> Reply {
         match &self.kind {
             Kind::Direct => self.call_directly(who, tool, asked).await,
             Kind::Stdio(clients) => {
@@ -145,7 +145,7 @@ impl Lane {
         tokio::task::spawn_blocking(post).await.expect("the client lives")
     }
 
-    async fn call_directly(&self, who: &Actor, tool: &str, asked: Asked) -> Reply {
+    async fn call_directly(&self, who: &Actor, tool: &str, asked: ToolRequest) -> Reply {
         let context = |tool| OpContext::new(self.principal(who), tool);
         match self.front.call(tool, asked, context).await {
             Ok(ToolReply::Done(value)) => Ok(value),
@@ -191,7 +191,7 @@ async fn listen(front: &Arc<Front>, rights: Rights, stop: &CancellationToken) ->
 }
 
 /// One stateless request of the modern protocol era.
-fn post(url: &str, tool: &str, asked: &Asked) -> Value {
+fn post(url: &str, tool: &str, asked: &ToolRequest) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

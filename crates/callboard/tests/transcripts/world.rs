@@ -30,7 +30,7 @@ use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{EventQuery, Place, RepoPlace, Store};
 use callboard_surface::front::Front;
-use callboard_surface::retry::Asked;
+use callboard_surface::retry::ToolRequest;
 use callboard_surface::toolsets;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
@@ -471,7 +471,7 @@ impl World {
             None => (who, None),
         };
         let (actor, tool) = (actor(who), tool.to_owned());
-        let asked = Asked { arguments, key };
+        let asked = ToolRequest { arguments, key };
         let running = tokio::spawn(async move {
             let given = asked.arguments.clone();
             let reply = lane.call(&actor, &tool, asked).await;

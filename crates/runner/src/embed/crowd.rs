@@ -12,22 +12,22 @@ type Answer = Result<Vec<Vec<f32>>, EmbedFault>;
 pub(super) type Worker = Box<dyn Fn(&str) -> Vec<f32> + Send + Sync>;
 type Load = Box<dyn FnOnce() -> Result<Worker, String> + Send>;
 
-pub(super) struct Crowd(Arc<Shared>);
+pub(super) struct Crowd(Arc<CrowdShared>);
 
-struct Shared {
-    state: Mutex<State>,
+struct CrowdShared {
+    state: Mutex<CrowdState>,
     bell: Condvar,
 }
 
-struct State {
+struct CrowdState {
     load: Option<Load>,
     broken: Option<String>,
-    jobs: Vec<Job>,
+    jobs: Vec<EmbedJob>,
     next: u64,
     closing: bool,
 }
 
-struct Job {
+struct EmbedJob {
     id: u64,
     texts: Vec<String>,
     taken: usize,
@@ -35,28 +35,28 @@ struct Job {
     reply: oneshot::Sender<Answer>,
 }
 
-impl Job {
+impl EmbedJob {
     fn left(&self) -> usize {
         self.texts.len() - self.taken
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl CrowdShared {
+    fn state(&self) -> MutexGuard<'_, CrowdState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Crowd {
     pub fn new(load: impl FnOnce() -> Result<Worker, String> + Send + 'static) -> Self {
-        let state = State {
+        let state = CrowdState {
             load: Some(Box::new(load)),
             broken: None,
             jobs: Vec::new(),
             next: 0,
             closing: false,
         };
-        Self(Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() }))
+        Self(Arc::new(CrowdShared { state: Mutex::new(state), bell: Condvar::new() }))
     }
 
     pub async fn embed(&self, texts: Vec<String>) -> Answer {
@@ -76,7 +76,7 @@ impl Crowd {
         }
         state.next += 1;
         let (id, done) = (state.next, vec![None; texts.len()]);
-        state.jobs.push(Job { id, texts, taken: 0, done, reply });
+        state.jobs.push(EmbedJob { id, texts, taken: 0, done, reply });
         if let Some(load) = state.load.take() {
             let shared = self.0.clone();
             let first = std::thread::Builder::new().name("callboard-embed".into());
@@ -98,7 +98,7 @@ impl Drop for Crowd {
     }
 }
 
-fn start(shared: &Arc<Shared>, load: Load) {
+fn start(shared: &Arc<CrowdShared>, load: Load) {
     let worker: Arc<Worker> = match load() {
         Ok(worker) => Arc::new(worker),
         Err(words) => {
@@ -121,7 +121,7 @@ fn start(shared: &Arc<Shared>, load: Load) {
     work(shared, &worker);
 }
 
-fn work(shared: &Shared, worker: &Worker) {
+fn work(shared: &CrowdShared, worker: &Worker) {
     loop {
         let Some((id, index, text)) = take(shared) else { return };
         let vector = worker(&text);
@@ -130,7 +130,7 @@ fn work(shared: &Shared, worker: &Worker) {
 }
 
 /// The next text of the job with the fewest left; waits for one.
-fn take(shared: &Shared) -> Option<(u64, usize, String)> {
+fn take(shared: &CrowdShared) -> Option<(u64, usize, String)> {
     let mut state = shared.state();
     loop {
         if state.closing {
@@ -147,7 +147,7 @@ fn take(shared: &Shared) -> Option<(u64, usize, String)> {
     }
 }
 
-fn put(shared: &Shared, id: u64, index: usize, vector: Vec<f32>) {
+fn put(shared: &CrowdShared, id: u64, index: usize, vector: Vec<f32>) {
     let mut state = shared.state();
     let Some(place) = state.jobs.iter().position(|job| job.id == id) else { return };
     state.jobs[place].done[index] = Some(vector);

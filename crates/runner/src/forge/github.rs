@@ -11,8 +11,8 @@ use super::http::{Api, quoted};
 pub(super) use merge::{call_off, merge};
 
 #[derive(Deserialize)]
-struct Pull {
-    state: State,
+struct GitHubPull {
+    state: GitHubState,
     merged: bool,
     merge_commit_sha: Option<String>,
     base: Base,
@@ -22,7 +22,7 @@ struct Pull {
 
 #[derive(Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum GitHubState {
     Open,
     Closed,
 }
@@ -64,7 +64,7 @@ struct Status {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct GitHubFile {
     filename: String,
     previous_filename: Option<String>,
 }
@@ -76,12 +76,12 @@ pub(super) async fn pull(
 ) -> Result<PullState, ForgeFault> {
     let repo = format!("/repos/{}", pull.project);
     let at = format!("{repo}/pulls/{}", pull.number);
-    let found: Pull = api.get(&at).await?;
+    let found: GitHubPull = api.get(&at).await?;
     let mut state = PullState {
         merged: found.merged,
         // Of an open pull request it is the commit of a trial merge.
         merge_commit: found.merge_commit_sha.filter(|_| found.merged),
-        open: found.state == State::Open,
+        open: found.state == GitHubState::Open,
         target_branch: found.base.branch,
         head_sha: found.head.sha,
         ..PullState::default()
@@ -90,23 +90,23 @@ pub(super) async fn pull(
         state.checks = checks(api, &format!("{repo}/commits/{}", state.head_sha)).await?;
     }
     if wanted.files {
-        let listed = api.pages::<Vec<File>>("its files", &format!("{at}/files")).await?;
-        let files: Vec<File> = listed.pages.into_iter().flatten().collect();
+        let listed = api.pages::<Vec<GitHubFile>>("its files", &format!("{at}/files")).await?;
+        let files: Vec<GitHubFile> = listed.pages.into_iter().flatten().collect();
         state.files_cut = listed.cut || files.len() < found.changed_files;
-        let names = |file: File| [Some(file.filename), file.previous_filename];
+        let names = |file: GitHubFile| [Some(file.filename), file.previous_filename];
         state.files = files.into_iter().flat_map(names).flatten().collect();
     }
     Ok(state)
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct GitHubPage {
     number: u64,
     html_url: String,
 }
 
-impl From<Page> for OpenedPull {
-    fn from(page: Page) -> Self {
+impl From<GitHubPage> for OpenedPull {
+    fn from(page: GitHubPage) -> Self {
         Self { number: page.number, url: page.html_url }
     }
 }
@@ -118,7 +118,7 @@ pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFa
     let at = format!("{pulls}?state=open&head={}&base={}", quoted(&head), quoted(&new.base));
     let NewPull { title, body, branch, base, .. } = new;
     let wish = json!({"title": title, "body": body, "head": branch, "base": base});
-    Ok(api.find_or_post::<Page>(&at, &pulls, &wish).await?.into())
+    Ok(api.find_or_post::<GitHubPage>(&at, &pulls, &wish).await?.into())
 }
 
 async fn checks(api: &Api, commit: &str) -> Result<Vec<ForgeCheck>, ForgeFault> {

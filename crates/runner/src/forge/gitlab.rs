@@ -14,7 +14,7 @@ pub(super) use merge::{call_off, merge};
 
 #[derive(Deserialize)]
 struct MergeRequest {
-    state: State,
+    state: GitLabState,
     target_branch: String,
     /// Missing when the source branch has no commit of its own.
     sha: Option<String>,
@@ -27,7 +27,7 @@ struct MergeRequest {
 
 #[derive(Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum GitLabState {
     Opened,
     /// While the merge request is being merged.
     Locked,
@@ -47,7 +47,7 @@ struct Pipeline {
 
 /// A job, or a status that an outside service reported on a commit; GitLab numbers them together.
 #[derive(Deserialize)]
-struct Job {
+struct GitLabJob {
     id: u64,
     name: String,
     status: String,
@@ -68,9 +68,9 @@ pub(super) async fn pull(
     let at = format!("{project}/merge_requests/{}", pull.number);
     let found: MergeRequest = api.get(&at).await?;
     let mut state = PullState {
-        merged: found.state == State::Merged,
+        merged: found.state == GitLabState::Merged,
         merge_commit: found.merge_commit_sha.or(found.squash_commit_sha),
-        open: matches!(found.state, State::Opened | State::Locked),
+        open: matches!(found.state, GitLabState::Opened | GitLabState::Locked),
         target_branch: found.target_branch,
         head_sha: found.sha.unwrap_or_default(),
         ..PullState::default()
@@ -92,13 +92,13 @@ pub(super) async fn pull(
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct GitLabPage {
     iid: u64,
     web_url: String,
 }
 
-impl From<Page> for OpenedPull {
-    fn from(page: Page) -> Self {
+impl From<GitLabPage> for OpenedPull {
+    fn from(page: GitLabPage) -> Self {
         Self { number: page.iid, url: page.web_url }
     }
 }
@@ -114,7 +114,7 @@ pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFa
         "source_branch": branch,
         "target_branch": base,
     });
-    Ok(api.find_or_post::<Page>(&at, &requests, &wish).await?.into())
+    Ok(api.find_or_post::<GitLabPage>(&at, &requests, &wish).await?.into())
 }
 
 impl Pipeline {
@@ -133,9 +133,9 @@ async fn checks(
     head: &str,
     pipeline: Option<Pipeline>,
 ) -> Result<Vec<ForgeCheck>, ForgeFault> {
-    let mut newest: HashMap<String, Job> = HashMap::new();
+    let mut newest: HashMap<String, GitLabJob> = HashMap::new();
     let at = format!("{project}/repository/commits/{head}/statuses");
-    let reported = api.pages::<Vec<Job>>("its statuses", &at).await?;
+    let reported = api.pages::<Vec<GitLabJob>>("its statuses", &at).await?;
     for job in reported.pages.into_iter().flatten() {
         match newest.get(&job.name) {
             Some(known) if known.id > job.id => {}
@@ -144,15 +144,16 @@ async fn checks(
     }
     if let Some(Pipeline { id, project_id, .. }) = pipeline {
         let at = format!("/projects/{project_id}/pipelines/{id}/jobs");
-        let jobs = api.pages::<Vec<Job>>("the pipeline jobs of the pull request", &at).await?;
+        let jobs =
+            api.pages::<Vec<GitLabJob>>("the pipeline jobs of the pull request", &at).await?;
         newest.extend(jobs.pages.into_iter().flatten().map(|job| (job.name.clone(), job)));
     }
-    let mut jobs: Vec<Job> = newest.into_values().collect();
+    let mut jobs: Vec<GitLabJob> = newest.into_values().collect();
     jobs.sort_by_key(|job| job.id);
     Ok(jobs.into_iter().map(|job| ForgeCheck { state: job.state(), name: job.name }).collect())
 }
 
-impl Job {
+impl GitLabJob {
     /// A skipped job is one that an earlier failure kept from running; a manual one still waits for a person to start
     /// it.
     fn state(&self) -> ForgeCheckState {

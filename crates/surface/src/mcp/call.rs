@@ -18,7 +18,7 @@ use super::caught::caught;
 use super::tasks;
 use crate::error;
 use crate::front::{Front, Unknown};
-use crate::retry::Asked;
+use crate::retry::ToolRequest;
 use crate::tool::WAIT_INTERRUPTED;
 
 /// How long a client that accepts a task as an answer waits for the answer itself.
@@ -40,9 +40,9 @@ pub(super) struct Requested<'a> {
 
 impl Requested<'_> {
     /// The arguments with their retry key.
-    fn asked(&mut self) -> Asked {
+    fn asked(&mut self) -> ToolRequest {
         let key = self.ctx.meta.get(RETRY_KEY).cloned();
-        Asked { arguments: self.arguments.take(), key }
+        ToolRequest { arguments: self.arguments.take(), key }
     }
 
     fn pump(&self) -> Option<ProgressPump> {
@@ -145,7 +145,7 @@ struct Answered {
     canceled: bool,
 }
 
-async fn answer(front: &Front, name: &str, asked: Asked, op: OpContext) -> Answered {
+async fn answer(front: &Front, name: &str, asked: ToolRequest, op: OpContext) -> Answered {
     // A server that stops cancels the remaining calls, but not by a client's request.
     let is_unwanted = {
         let (cancel, closing) = (op.cancel.clone(), op.closing.clone());

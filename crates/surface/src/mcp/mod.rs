@@ -38,7 +38,7 @@ pub(crate) use caught::caught;
 pub(crate) use identity::Caller;
 pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
-pub(crate) use streamable::{Asked, Streamable};
+pub(crate) use streamable::{McpRequest, Streamable};
 
 /// A directive for log filters: the SDK logs every client that hangs up during a call as an error.
 pub const HANG_UPS_UNSAID: &str = "rmcp::service=off";

@@ -40,7 +40,7 @@ pub(crate) struct Streamable {
 }
 
 /// One HTTP request with the findings of `http.rs`.
-pub(crate) struct Asked {
+pub(crate) struct McpRequest {
     pub(crate) front: Arc<Front>,
     pub(crate) toolsets: String,
     pub(crate) caller: Caller,
@@ -72,8 +72,8 @@ impl Streamable {
         }
     }
 
-    pub(crate) async fn handle(&self, asked: Asked) -> Response {
-        let Asked { front, toolsets, caller, request } = asked;
+    pub(crate) async fn handle(&self, asked: McpRequest) -> Response {
+        let McpRequest { front, toolsets, caller, request } = asked;
         let mut request = match self.read(request).await {
             Ok(request) => request,
             Err(refused) => return refused,

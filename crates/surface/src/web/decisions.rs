@@ -16,14 +16,14 @@ const DECISIONS_SHOWN: usize = 50;
 const TEXT_CHARS_MAX: usize = 4000;
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct DecisionListRequest {
     #[serde(default)]
     agent: String,
     #[serde(default)]
     before: String,
 }
 
-pub(super) async fn list(page: Page, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -> Response {
     let given = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let (agent, before) = (given(&asked.agent), given(&asked.before));
     let before: Option<DecisionId> = match before.as_deref().map(str::parse).transpose() {

@@ -19,7 +19,7 @@ const MAILS_SHOWN: usize = 50;
 const EXCERPT_CHARS: usize = 200;
 
 #[derive(Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct MailListRequest {
     /// Whether read mail is listed too.
     all: Option<String>,
     before: Option<String>,
@@ -37,12 +37,12 @@ struct Draft {
     fault: Option<String>,
 }
 
-pub(super) async fn list(page: Page, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn list(page: Page, Query(asked): Query<MailListRequest>) -> Response {
     let to = asked.to.clone().unwrap_or_default();
     inbox(&page, &asked, StatusCode::OK, Draft { to, ..Draft::default() }).await
 }
 
-async fn inbox(page: &Page, asked: &Asked, status: StatusCode, draft: Draft) -> Response {
+async fn inbox(page: &Page, asked: &MailListRequest, status: StatusCode, draft: Draft) -> Response {
     let all = asked.all.is_some();
     let before = match asked.before.as_deref().map(str::parse::<MailId>) {
         None => None,
@@ -212,12 +212,16 @@ fn reply_form(page: &Page, original: MailId, draft: &Draft) -> Markup {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Read {
+pub(super) struct MailReadForm {
     #[serde(default)]
     next: String,
 }
 
-pub(super) async fn read(page: Page, Path(id): Path<String>, Form(form): Form<Read>) -> Response {
+pub(super) async fn read(
+    page: Page,
+    Path(id): Path<String>,
+    Form(form): Form<MailReadForm>,
+) -> Response {
     let marked = match id.parse() {
         Ok(id) => page.engine.mail_read(&page.op(), id, page.inbox()).await,
         Err(_) => Err(not_found("no such id")),
@@ -268,7 +272,7 @@ pub(super) async fn send(page: Page, Form(form): Form<Written>) -> Response {
         Ok(mail) => Redirect::to(&format!("/mail/{}", mail.id)).into_response(),
         Err(error) => {
             let (status, draft) = form.draft(&error);
-            inbox(&page, &Asked::default(), status, draft).await
+            inbox(&page, &MailListRequest::default(), status, draft).await
         }
     }
 }

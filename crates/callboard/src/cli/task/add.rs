@@ -15,7 +15,7 @@ use crate::output::Failure;
     after_help = "Example:\n  callboard task add \"Add --version flag\" --check \"cargo test\" \
                   --check \"manual: reads well\""
 )]
-pub struct AddArgs {
+pub struct TaskAddArgs {
     /// What is to be done, in a line
     title: String,
     /// What is wanted, as Markdown; - reads standard input
@@ -49,7 +49,7 @@ fn contract(kind: &str, external_ref: Option<String>) -> Option<VerificationCont
     Some(VerificationContract { external_ref, ..VerificationContract::of(kind) })
 }
 
-pub async fn cmd_task_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+pub async fn cmd_task_add(context: &Context, args: TaskAddArgs) -> Result<(), Failure> {
     let body = text_or_stdin(args.body)?;
     let open = context.open().await?;
     let parent = match &args.parent {

@@ -11,7 +11,7 @@ use crate::output::Failure;
 /// List tasks in the order they were made
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard task list --open --json")]
-pub struct ListArgs {
+pub struct TaskListArgs {
     /// Only tasks with this status
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
@@ -40,7 +40,7 @@ pub struct ListArgs {
 
 const PAGE: usize = 500;
 
-pub async fn cmd_task_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let label = args.status.as_deref().map(|word| label(&open, word)).transpose()?;
     let after = match &args.after {

@@ -18,9 +18,9 @@ use crate::output::Failure;
 /// Add, read and change tasks
 #[derive(clap::Subcommand, Debug)]
 pub enum TaskCommand {
-    Add(add::AddArgs),
-    List(list::ListArgs),
-    Show(show::ShowArgs),
+    Add(add::TaskAddArgs),
+    List(list::TaskListArgs),
+    Show(show::TaskShowArgs),
     Edit(edit::EditArgs),
     Move(r#move::MoveArgs),
     Approve(super::approve::ApproveArgs),

@@ -23,7 +23,7 @@ use crate::output::{Failure, Object, Style};
 /// Show one task: what it is part of and waits for, its checks, attempts, notes and history
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard task show SHOP-01j8x2k7 --json")]
-pub struct ShowArgs {
+pub struct TaskShowArgs {
     /// The task, or the beginning of its id
     id: String,
 }
@@ -52,7 +52,7 @@ struct Seen {
     terminal: Option<Terminal>,
 }
 
-pub async fn cmd_task_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+pub async fn cmd_task_show(context: &Context, args: TaskShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.task_id(&args.id).await?;
     let seen = look(&open, id).await?;

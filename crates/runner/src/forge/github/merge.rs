@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::{Head, State};
+use super::{GitHubState, Head};
 use crate::forge::http::Api;
 
 #[derive(Deserialize)]
 struct Pull {
     node_id: String,
-    state: State,
+    state: GitHubState,
     merged: bool,
     merge_commit_sha: Option<String>,
     head: Head,
@@ -58,7 +58,7 @@ fn stands(found: &Pull, head: Option<&str>) -> Option<ForgeMerge> {
     let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
     match found.mergeable {
         _ if found.merged => Some(ForgeMerge::Merged { commit: found.merge_commit_sha.clone() }),
-        _ if found.state == State::Closed => refused("closed without a merge"),
+        _ if found.state == GitHubState::Closed => refused("closed without a merge"),
         _ if head.is_some_and(|head| head != found.head.sha) => {
             refused("the pull request has other commits than those that were reviewed")
         }
@@ -125,7 +125,7 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<Forg
 fn is_off(found: &Pull) -> Option<ForgeOff> {
     match found.state {
         _ if found.merged => Some(ForgeOff::Merged { commit: found.merge_commit_sha.clone() }),
-        State::Closed => Some(ForgeOff::Closed),
-        State::Open => found.auto_merge.is_none().then_some(ForgeOff::Open),
+        GitHubState::Closed => Some(ForgeOff::Closed),
+        GitHubState::Open => found.auto_merge.is_none().then_some(ForgeOff::Open),
     }
 }

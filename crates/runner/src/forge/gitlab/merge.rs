@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::State;
+use super::GitLabState;
 use crate::forge::http::Api;
 
 #[derive(Deserialize)]
 struct MergeRequest {
-    state: State,
+    state: GitLabState,
     sha: Option<String>,
     merge_commit_sha: Option<String>,
     squash_commit_sha: Option<String>,
@@ -63,10 +63,10 @@ pub(in crate::forge) async fn merge(
 fn stands(found: &MergeRequest, head: Option<&str>) -> Option<ForgeMerge> {
     let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
     match found.state {
-        State::Merged => return Some(ForgeMerge::Merged { commit: commit_of(found) }),
-        State::Closed => return refused("closed without a merge"),
-        State::Locked => return Some(unsettled()),
-        State::Opened => {}
+        GitLabState::Merged => return Some(ForgeMerge::Merged { commit: commit_of(found) }),
+        GitLabState::Closed => return refused("closed without a merge"),
+        GitLabState::Locked => return Some(unsettled()),
+        GitLabState::Opened => {}
     }
     if head.is_some() && head != found.sha.as_deref() {
         return refused("the pull request has other commits than those that were reviewed");
@@ -108,10 +108,10 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<Forg
 /// Whether auto-merge is off. While the merge request is being merged it is too late to disable it.
 fn is_off(found: &MergeRequest) -> Option<ForgeOff> {
     match found.state {
-        State::Merged => Some(ForgeOff::Merged { commit: commit_of(found) }),
-        State::Closed => Some(ForgeOff::Closed),
-        State::Opened if !found.merge_when_pipeline_succeeds => Some(ForgeOff::Open),
-        State::Opened | State::Locked => None,
+        GitLabState::Merged => Some(ForgeOff::Merged { commit: commit_of(found) }),
+        GitLabState::Closed => Some(ForgeOff::Closed),
+        GitLabState::Opened if !found.merge_when_pipeline_succeeds => Some(ForgeOff::Open),
+        GitLabState::Opened | GitLabState::Locked => None,
     }
 }
 

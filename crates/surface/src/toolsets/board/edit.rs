@@ -81,7 +81,7 @@ fn placed(status: Option<&String>, mode: Option<TaskType>) -> Result<Placed, Ref
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Create {
+pub(super) struct TasksCreateRequest {
     /// of one task; several go into tasks
     title: Option<String>,
     #[serde(flatten)]
@@ -116,8 +116,8 @@ struct CreateFields {
     created_by: Option<String>,
 }
 
-pub(super) async fn tasks_create(call: &Call<'_>, args: Create) -> Reply {
-    let Create { title, about, tasks } = args;
+pub(super) async fn tasks_create(call: &Call<'_>, args: TasksCreateRequest) -> Reply {
+    let TasksCreateRequest { title, about, tasks } = args;
     match (title, tasks) {
         (Some(title), None) => create_one(call, CreateOne { title, about }).await,
         (None, Some(tasks)) if about == CreateFields::default() => create_all(call, tasks).await,
@@ -196,7 +196,7 @@ fn draft(call: &Call<'_>, one: CreateOne) -> Result<(TaskDraft, Option<String>),
 
 /// An empty text clears what may be empty.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Update {
+pub(super) struct TasksUpdateRequest {
     task_id: String,
     title: Option<String>,
     description: Option<String>,
@@ -213,7 +213,7 @@ pub(super) struct Update {
     acceptance_criteria: Option<Vec<String>>,
 }
 
-pub(super) async fn tasks_update(call: &Call<'_>, args: Update) -> Reply {
+pub(super) async fn tasks_update(call: &Call<'_>, args: TasksUpdateRequest) -> Reply {
     at_most("title", args.title.as_ref(), TITLE_CHARS_MAX)?;
     at_most("description", args.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
     judge_agent(call, args.agent_backend.as_ref())?;

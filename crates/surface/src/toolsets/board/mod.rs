@@ -53,7 +53,7 @@ pub static TOOLSET: Toolset = Toolset {
 };
 
 const HOOKS: Hooks =
-    Hooks { tickets: Some(&ticket::Jobs), started: Some(ticket::started), ..Hooks::NONE };
+    Hooks { tickets: Some(&ticket::JobTickets), started: Some(ticket::started), ..Hooks::NONE };
 
 /// The keys of a tool, and those that the answer of every tool with the envelope ends with.
 macro_rules! with_envelope {
@@ -99,7 +99,7 @@ static TOOLS: &[Tool] = &[
         plans::PROPOSE_PLAN).for_profile(Profile::Planner),
     Tool::new("get_task", "Get task",
         "Reads one task, with its notes, logs or review if wanted.",
-        Hints::READ, schema_of::<tasks::Get>,
+        Hints::READ, schema_of::<tasks::TaskGetRequest>,
         "task_id:string number:integer title:string status:string description:string acceptance_criteria:[string] \
             scratchpad:string|null review_feedback:string|null logs:[object]|null runtime:object updated_at:string \
             priority:string task_type:string project_id:string created_at:string parent_id:string|null \
@@ -109,7 +109,7 @@ static TOOLS: &[Tool] = &[
     Tool::new("tasks_list", "Tasks list",
         "Lists tasks by column, priority and age, all or those with the words of query. Paged: while \
             has_more, go on with offset = next_offset. Fields that are null, false or empty are left out.",
-        Hints::READ, schema_of::<tasks::List>, "tasks:[object] count:integer total:integer has_more:boolean next_offset:integer|null",
+        Hints::READ, schema_of::<tasks::TasksListRequest>, "tasks:[object] count:integer total:integer has_more:boolean next_offset:integer|null",
         handler!(tasks::tasks_list)).for_profile(Profile::Viewer),
     Tool::new("tasks_wait", "Tasks wait",
         "Waits until a task (or any of task_ids) changes its status, or gets to one of wait_for_status. Use it instead of polling. If your client gives up after 60 s, set window_seconds to 50 and call again on WAIT_TIMEOUT.",
@@ -121,7 +121,7 @@ static TOOLS: &[Tool] = &[
     Tool::new("projects_list", "Projects list",
         "Lists projects, those opened last first; new tasks go to the open one. Paged: while has_more, \
             go on with offset = next_offset.",
-        Hints::READ, schema_of::<projects::List>,
+        Hints::READ, schema_of::<projects::ProjectsListRequest>,
         "projects:[object] count:integer has_more:boolean next_offset:integer|null",
         handler!(projects::projects_list)).for_profile(Profile::Viewer),
     Tool::new("repos_list", "Repos list",
@@ -147,12 +147,12 @@ static TOOLS: &[Tool] = &[
         answered!(edit::update_scratchpad)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("tasks_create", "Tasks create",
         and_next!("Creates a task, or all of tasks or none. Starts no agent."),
-        Hints::WRITE, schema_of::<edit::Create>,
+        Hints::WRITE, schema_of::<edit::TasksCreateRequest>,
         with_envelope!("task_id:string|null title:string|null status:string|null tasks?:[object]"),
         answered!(edit::tasks_create)).for_profile(Profile::Operator),
     Tool::new("tasks_update", "Tasks update",
         and_next!("Changes fields of a task, all or nothing; an empty text clears a field."),
-        Hints::WRITE, schema_of::<edit::Update>,
+        Hints::WRITE, schema_of::<edit::TasksUpdateRequest>,
         with_envelope!("task_id:string|null current_task_type:string|null checks?:[object]"),
         answered!(edit::tasks_update)).for_profile(Profile::Operator).on_task().long(),
     Tool::new("tasks_move", "Tasks move",
@@ -166,7 +166,7 @@ static TOOLS: &[Tool] = &[
         answered!(edit::tasks_delete)).for_profile(Profile::Maintainer).on_task(),
     Tool::new("projects_create", "Projects create",
         and_next!("Makes a project, with repositories if any are named. Opens it only if it is the first."),
-        Hints::WRITE, schema_of::<projects::Create>,
+        Hints::WRITE, schema_of::<projects::ProjectsCreateRequest>,
         with_envelope!("project_id:string|null name:string|null description:string|null repo_count:integer|null"),
         answered!(projects::projects_create)).for_profile(Profile::Maintainer),
     Tool::new("projects_open", "Projects open",
@@ -202,7 +202,7 @@ static TOOLS: &[Tool] = &[
         answered!(jobs::jobs_cancel)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("sessions_create", "Sessions create",
         and_next!("Opens a session on a PAIR task in a worktree of its own: a terminal, or an editor's command."),
-        Hints::WRITE_OUTSIDE, schema_of::<sessions::Create>,
+        Hints::WRITE_OUTSIDE, schema_of::<sessions::SessionsCreateRequest>,
         with_envelope!("task_id:string|null session_name:string|null backend:string|null already_exists:boolean|null \
             worktree_path:string|null prompt_path:string|null primary_command:string|null commands:[string]|null \
             links:object|null instructions:string|null next_step:string|null current_task_type:string|null"),

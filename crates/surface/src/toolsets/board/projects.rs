@@ -15,14 +15,14 @@ use crate::tool::Call;
 const LIST_DEFAULT: u32 = 10;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct List {
+pub(super) struct ProjectsListRequest {
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
     #[schemars(range(min = 0))]
     offset: Option<u32>,
 }
 
-pub(super) async fn projects_list(call: &Call<'_>, args: List) -> Reply {
+pub(super) async fn projects_list(call: &Call<'_>, args: ProjectsListRequest) -> Reply {
     let limit = args.limit.unwrap_or(LIST_DEFAULT) as usize;
     let offset = args.offset.unwrap_or(0) as usize;
     let found = call.engine.project_list(call.op, offset + limit + 1).await?;
@@ -74,14 +74,14 @@ fn repo(seen: &RepoSeen) -> Value {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Create {
+pub(super) struct ProjectsCreateRequest {
     name: String,
     description: Option<String>,
     /// Top folders of git repositories on the server; the first is the primary one
     repo_paths: Option<Vec<String>>,
 }
 
-pub(super) async fn projects_create(call: &Call<'_>, args: Create) -> Reply {
+pub(super) async fn projects_create(call: &Call<'_>, args: ProjectsCreateRequest) -> Reply {
     let draft = ProjectDraft {
         name: args.name,
         description: args.description.unwrap_or_default(),

@@ -14,7 +14,7 @@ use super::words::TaskType;
 use crate::tool::Call;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Create {
+pub(super) struct SessionsCreateRequest {
     task_id: String,
     /// whether a session that is open will do [default: true]
     reuse_if_exists: Option<bool>,
@@ -22,7 +22,7 @@ pub(super) struct Create {
     worktree_path: Option<String>,
 }
 
-pub(super) async fn sessions_create(call: &Call<'_>, args: Create) -> Reply {
+pub(super) async fn sessions_create(call: &Call<'_>, args: SessionsCreateRequest) -> Reply {
     let task = task_id(&args.task_id)?;
     let reuse = args.reuse_if_exists.unwrap_or(true);
     let named = args.worktree_path.as_deref().map(str::trim).filter(|path| !path.is_empty());

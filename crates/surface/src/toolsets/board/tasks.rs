@@ -26,7 +26,7 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Get {
+pub(super) struct TaskGetRequest {
     task_id: String,
     include_scratchpad: Option<bool>,
     include_logs: Option<bool>,
@@ -35,7 +35,7 @@ pub(super) struct Get {
     mode: Option<Detail>,
 }
 
-pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
+pub(super) async fn get_task(call: &Call<'_>, args: TaskGetRequest) -> Reply {
     let task = task_id(&args.task_id)?;
     let (seen, work) =
         tokio::join!(call.engine.card_get(call.op, task), call.engine.work_now(call.op, task));
@@ -55,7 +55,7 @@ pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct List {
+pub(super) struct TasksListRequest {
     project_id: Option<String>,
     filter: Option<Status>,
     /// words that all stand in title or description, in any case; of the newest 10000 tasks
@@ -68,7 +68,7 @@ pub(super) struct List {
     offset: Option<u32>,
 }
 
-pub(super) async fn tasks_list(call: &Call<'_>, args: List) -> Reply {
+pub(super) async fn tasks_list(call: &Call<'_>, args: TasksListRequest) -> Reply {
     let size = PageSize::of(args.limit, PAGE_DEFAULT);
     let offset = args.offset.unwrap_or(0) as usize;
     let project = match args.project_id.as_deref().map(project_of).transpose() {

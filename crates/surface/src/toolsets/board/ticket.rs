@@ -30,10 +30,10 @@ pub(super) fn started(tool: &str, answer: &Value) -> Option<Started> {
     Some(Started { id: job.to_string(), notices: None })
 }
 
-pub(super) struct Jobs;
+pub(super) struct JobTickets;
 
 #[async_trait]
-impl Tickets for Jobs {
+impl Tickets for JobTickets {
     async fn find(
         &self,
         front: &Front,

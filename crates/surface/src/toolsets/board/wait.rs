@@ -100,7 +100,12 @@ async fn tasks_wait(call: &Call<'_>, ids: &[String], given: &Given) -> Reply {
 
 /// The state for a client that waits in several calls: the status of each task, the time from which on changes are
 /// news, and the remaining time.
-async fn go_on(call: &Call<'_>, mut answer: Value, waits: &[CardWait], asked: &Asked) -> Reply {
+async fn go_on(
+    call: &Call<'_>,
+    mut answer: Value,
+    waits: &[CardWait],
+    asked: &WaitRequest,
+) -> Reply {
     let (mut tasks, mut cursor) = (Vec::with_capacity(waits.len()), None);
     for wait in waits {
         let Ok(seen) = call.engine.task_get(call.op, wait.task).await else { continue };
@@ -126,7 +131,7 @@ async fn go_on(call: &Call<'_>, mut answer: Value, waits: &[CardWait], asked: &A
     Ok(answer)
 }
 
-struct Asked {
+struct WaitRequest {
     /// The whole time that the client wants to wait.
     timeout: Duration,
     /// The part of the time that this call may take.
@@ -135,7 +140,7 @@ struct Asked {
     since: Option<Timestamp>,
 }
 
-impl Asked {
+impl WaitRequest {
     fn left(&self) -> f64 {
         rounded(self.timeout.saturating_sub(self.now).as_secs_f64())
     }
@@ -162,7 +167,7 @@ pub(super) fn window(given: &Value) -> Result<Option<f64>, &'static str> {
     number.map(Some).ok_or("window_seconds must be more than 0")
 }
 
-fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<Asked, Refused> {
+fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<WaitRequest, Refused> {
     let invalid = |message: String| Refused("INVALID_PARAMS", message);
     if ids.is_empty() || ids.len() > TASKS_MAX {
         return Err(invalid(format!("give task_id, or 1..{TASKS_MAX} task_ids")));
@@ -178,7 +183,7 @@ fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<Aske
         })?),
         _ => return Err(invalid("from_updated_at must be a string".into())),
     };
-    Ok(Asked { timeout, now, goals, since })
+    Ok(WaitRequest { timeout, now, goals, since })
 }
 
 fn seconds(settings: &BoardSettings, given: &Value) -> Result<Duration, Refused> {

@@ -84,7 +84,7 @@ async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
             if let Denied::Away(words) = &denied
                 && let Ok(body) =
                     whole(&parts.headers, body, front.engine().crew().body_bytes_max).await
-                && let Ok(asked) = Asked::read(&body)
+                && let Ok(asked) = ExecuteRequest::read(&body)
             {
                 door.report_later(front.clone(), parts.clone(), asked, words.clone());
             }
@@ -109,7 +109,7 @@ async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
             return no(No(StatusCode::REQUEST_TIMEOUT, said));
         }
     };
-    let asked = match Asked::read(&body).and_then(|asked| asked.judged(principal)) {
+    let asked = match ExecuteRequest::read(&body).and_then(|asked| asked.judged(principal)) {
         Ok(asked) => asked,
         Err(refused) => return no(refused),
     };
@@ -136,7 +136,7 @@ impl Door {
         self: &Arc<Self>,
         front: Arc<Front>,
         parts: Parts,
-        asked: Asked,
+        asked: ExecuteRequest,
         words: String,
     ) {
         let Some(tool) = tool_named(&asked.tool) else { return };
@@ -165,7 +165,7 @@ impl Door {
                 }
             };
             if let Ok(caller) = admitted
-                && let Ok(Judged { principal, .. }) = asked.judged(caller.principal)
+                && let Ok(AuthorizedRequest { principal, .. }) = asked.judged(caller.principal)
             {
                 let said = Said::new(envelope::TRANSIENT_ERROR, words.clone());
                 let broken = broken_call(tool, &said, words, at);
@@ -259,19 +259,19 @@ fn status(answer: &Value) -> StatusCode {
     }
 }
 
-struct Asked {
+struct ExecuteRequest {
     agent: String,
     tool: String,
     input: Map<String, Value>,
 }
 
 /// A call whose caller may speak for the agent.
-struct Judged {
-    asked: Asked,
+struct AuthorizedRequest {
+    asked: ExecuteRequest,
     principal: Principal,
 }
 
-impl Asked {
+impl ExecuteRequest {
     fn read(body: &Bytes) -> Result<Self, No> {
         let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else {
             return Err(No::input("Request body must be a JSON object"));
@@ -290,7 +290,7 @@ impl Asked {
     }
 
     /// A token speaks for its own agent; an administrator's token for any. No agent is registered here.
-    fn judged(self, caller: Principal) -> Result<Judged, No> {
+    fn judged(self, caller: Principal) -> Result<AuthorizedRequest, No> {
         let agent = AgentId::parse(&self.agent);
         if caller.token.is_some() {
             let own = agent.as_ref() == Some(&AgentId::of(&caller.actor));
@@ -307,13 +307,13 @@ impl Asked {
         };
         let rights = Rights { agent_type: None, ..caller.rights };
         let principal = Principal { actor: agent.actor(), rights, ..caller };
-        Ok(Judged { asked: self, principal })
+        Ok(AuthorizedRequest { asked: self, principal })
     }
 }
 
-impl Judged {
+impl AuthorizedRequest {
     async fn answer(self, front: &Front) -> Value {
-        let Self { asked: Asked { tool, input, .. }, principal } = self;
+        let Self { asked: ExecuteRequest { tool, input, .. }, principal } = self;
         let context = |name| OpContext::new(principal.clone(), name);
         let now = || front.engine().now();
         let asked = match tool_named(&tool) {

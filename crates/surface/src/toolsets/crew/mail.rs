@@ -68,11 +68,11 @@ pub(super) fn listed(page: &MailPage) -> Value {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Read {
+pub(super) struct MailReadRequest {
     mail_id: String,
 }
 
-pub(super) async fn read(seat: &Seat<'_>, args: Read) -> Data {
+pub(super) async fn read(seat: &Seat<'_>, args: MailReadRequest) -> Data {
     let not_found = || Refusal::MailNotFound { mail: args.mail_id.clone() };
     let mail: MailId = args.mail_id.trim().parse().map_err(|_| not_found())?;
     let seen = seat.engine.mail_read(seat.op, mail, Some(seat.agent.id.clone())).await?;

@@ -74,7 +74,7 @@ static TOOLS: &[Tool] = &[
         seated!(mail::list_inbox)),
     Tool::new("mcp__mail__read", "Read mail",
         "Reads one mail whole and marks it as read.",
-        Hints::WRITE_AGAIN, schema_of::<mail::Read>,
+        Hints::WRITE_AGAIN, schema_of::<mail::MailReadRequest>,
         with_envelope!("id:string fromAgentId:string|null fromAgentType:string|null subject:string body:string \
             isRead:boolean createdAt:string readAt:string|null inReplyTo:string|null"),
         seated!(mail::read)),
@@ -166,7 +166,7 @@ static TOOLS: &[Tool] = &[
         seated!(task::add_comment)),
     Tool::new("mcp__task__create", "Create task in an epic",
         "Creates a task of an epic; a worker is assigned automatically.",
-        Hints::WRITE, schema_of::<task::Create>,
+        Hints::WRITE, schema_of::<task::EpicTaskCreateRequest>,
         with_envelope!("taskId:string title:string worktreeName:string message:string"),
         seated!(task::create)),
     Tool::new("mcp__task__assign", "Assign task",

@@ -61,14 +61,14 @@ pub(super) async fn add_comment(seat: &Seat<'_>, args: AddComment) -> Data {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Create {
+pub(super) struct EpicTaskCreateRequest {
     title: String,
     description: String,
     /// Default: your own epic
     epic_id: Option<String>,
 }
 
-pub(super) async fn create(seat: &Seat<'_>, args: Create) -> Data {
+pub(super) async fn create(seat: &Seat<'_>, args: EpicTaskCreateRequest) -> Data {
     let epic = match args.epic_id.as_deref().map(str::trim) {
         None => seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id,
         Some(text) => {

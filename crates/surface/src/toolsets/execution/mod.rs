@@ -52,7 +52,7 @@ static TOOLS: &[Tool] = &[
         handler!(tools::claim_task)),
     Tool::new("update_task_status", "Update task status",
         "in_progress starts the work and is the heartbeat; ready gives it back; cancelled gives it up.",
-        Hints::WRITE, schema_of::<tools::Update>,
+        Hints::WRITE, schema_of::<tools::TaskStatusRequest>,
         "taskId:string state:string previousState:string|null holder:string|null fence:integer \
             leaseExpiresAt:string|null updatedAt:string",
         handler!(tools::update_task_status)),
@@ -89,7 +89,7 @@ static TOOLS: &[Tool] = &[
         handler!(tools::resolve_comment)),
     Tool::new("get_task", "Get task",
         "One task: state, holder, checks, why its verification failed, what reviewers wrote.",
-        Hints::READ, schema_of::<read::Get>, "taskId:string state:string title:string description:string planId:string|null priority:integer \
+        Hints::READ, schema_of::<read::TaskGetRequest>, "taskId:string state:string title:string description:string planId:string|null priority:integer \
             dependsOn:[string] holder:string|null fence:integer leaseExpiresAt:string|null executionContract:object \
             verificationContract:object checks:[object] verificationStatus:string|null \
             verificationFailure:object|null review:[object]",

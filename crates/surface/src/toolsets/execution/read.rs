@@ -21,11 +21,11 @@ const REVIEW_MAX: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Get {
+pub(super) struct TaskGetRequest {
     task_id: String,
 }
 
-pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
+pub(super) async fn get_task(call: &Call<'_>, args: TaskGetRequest) -> Reply {
     let seen = call.engine.task_get(call.op, task_id(&args.task_id)?).await?;
     let mut task = view::task(&seen, call.engine.policy());
     task["review"] = review(call, &seen.it).await?;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::knowledge::LearningArgument;
-use super::words::State;
+use super::words::StatusWord;
 use super::{read, view};
 use crate::args;
 use crate::check_argument::CheckArgument;
@@ -83,9 +83,9 @@ pub(super) async fn claim_task(call: &Call<'_>, args: Claim) -> Reply {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Update {
+pub(super) struct TaskStatusRequest {
     task_id: String,
-    status: State,
+    status: StatusWord,
     /// false leaves the lease as it is
     heartbeat: Option<bool>,
     note: Option<String>,
@@ -93,7 +93,7 @@ pub(super) struct Update {
     fence: Option<u64>,
 }
 
-pub(super) async fn update_task_status(call: &Call<'_>, args: Update) -> Reply {
+pub(super) async fn update_task_status(call: &Call<'_>, args: TaskStatusRequest) -> Reply {
     let update = LeaseUpdate {
         task: task_id(&args.task_id)?,
         fence: args.fence,

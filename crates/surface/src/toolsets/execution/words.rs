@@ -25,7 +25,7 @@ pub(super) fn state(at: Standing) -> &'static str {
 /// The seven states as an argument.
 #[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+pub(super) enum StatusWord {
     Blocked,
     Ready,
     Claimed,
@@ -35,28 +35,29 @@ pub(super) enum State {
     Cancelled,
 }
 
-impl State {
+impl StatusWord {
     /// The lease target that a holder requests by naming the state.
     pub(super) fn target(self) -> LeaseTarget {
         match self {
-            State::InProgress => LeaseTarget::Working,
-            State::Ready => LeaseTarget::Free,
-            State::Cancelled => LeaseTarget::Canceled,
-            State::Blocked | State::Claimed | State::NeedsReview | State::Done => {
-                LeaseTarget::Elsewhere
-            }
+            StatusWord::InProgress => LeaseTarget::Working,
+            StatusWord::Ready => LeaseTarget::Free,
+            StatusWord::Cancelled => LeaseTarget::Canceled,
+            StatusWord::Blocked
+            | StatusWord::Claimed
+            | StatusWord::NeedsReview
+            | StatusWord::Done => LeaseTarget::Elsewhere,
         }
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            State::Blocked => "blocked",
-            State::Ready => "ready",
-            State::Claimed => "claimed",
-            State::InProgress => "in_progress",
-            State::NeedsReview => "needs_review",
-            State::Done => "done",
-            State::Cancelled => "cancelled",
+            StatusWord::Blocked => "blocked",
+            StatusWord::Ready => "ready",
+            StatusWord::Claimed => "claimed",
+            StatusWord::InProgress => "in_progress",
+            StatusWord::NeedsReview => "needs_review",
+            StatusWord::Done => "done",
+            StatusWord::Cancelled => "cancelled",
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn identity(call: &Call<'_>, _: NoArguments) -> Reply {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct List {
+pub(super) struct TaskListRequest {
     status: Option<String>,
     /// "" = nobody
     assignee: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct List {
     after: Option<String>,
 }
 
-pub(super) async fn list(call: &Call<'_>, args: List) -> Reply {
+pub(super) async fn list(call: &Call<'_>, args: TaskListRequest) -> Reply {
     let size = PageSize::of(args.limit, PAGE_DEFAULT);
     let as_work = args.ready == Some(true);
     let after = args.after.map(|after| view::task_cursor(&after, as_work)).transpose()?;
@@ -82,11 +82,11 @@ fn label(call: &Call<'_>, word: &str) -> Result<String, Refusal> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Get {
+pub(super) struct TaskIdRequest {
     id: String,
 }
 
-pub(super) async fn get(call: &Call<'_>, args: Get) -> Reply {
+pub(super) async fn get(call: &Call<'_>, args: TaskIdRequest) -> Reply {
     let seen = call.engine.task_look(call.op, task_id(&args.id)?).await?;
     Ok(full(call, &seen))
 }
@@ -110,7 +110,7 @@ fn dep_id(text: &str) -> Result<TaskId, Refusal> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Create {
+pub(super) struct TaskCreateRequest {
     title: String,
     body: Option<String>,
     /// task ids
@@ -118,7 +118,7 @@ pub(super) struct Create {
     checks: Option<Vec<CheckArgument>>,
 }
 
-pub(super) async fn create(call: &Call<'_>, args: Create) -> Reply {
+pub(super) async fn create(call: &Call<'_>, args: TaskCreateRequest) -> Reply {
     let draft = TaskDraft {
         title: args.title,
         body: args.body.unwrap_or_default(),
@@ -135,7 +135,7 @@ pub(super) async fn create(call: &Call<'_>, args: Create) -> Reply {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Update {
+pub(super) struct TaskUpdateRequest {
     id: String,
     title: Option<String>,
     /// all ids
@@ -145,7 +145,7 @@ pub(super) struct Update {
     checks: Option<Vec<CheckArgument>>,
 }
 
-pub(super) async fn update(call: &Call<'_>, args: Update) -> Reply {
+pub(super) async fn update(call: &Call<'_>, args: TaskUpdateRequest) -> Reply {
     let deps = args.deps.map(|deps| deps.iter().map(|id| dep_id(id)).collect::<Result<_, _>>());
     let update = TaskUpdate {
         task: task_id(&args.id)?,
@@ -157,11 +157,11 @@ pub(super) async fn update(call: &Call<'_>, args: Update) -> Reply {
     Ok(full(call, &call.engine.task_update(call.op, update).await?))
 }
 
-pub(super) async fn claim(call: &Call<'_>, args: Get) -> Reply {
+pub(super) async fn claim(call: &Call<'_>, args: TaskIdRequest) -> Reply {
     Ok(full(call, &call.engine.task_claim(call.op, task_id(&args.id)?).await?))
 }
 
-pub(super) async fn release(call: &Call<'_>, args: Get) -> Reply {
+pub(super) async fn release(call: &Call<'_>, args: TaskIdRequest) -> Reply {
     Ok(full(call, &call.engine.task_release(call.op, task_id(&args.id)?).await?))
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Fields<'p> {
 
 /// The limits of a list: how many items, and how long each.
 #[derive(Clone, Copy)]
-pub(super) struct List {
+pub(super) struct ListLimits {
     pub(super) items: usize,
     pub(super) chars: usize,
 }
@@ -169,7 +169,7 @@ impl<'p> Fields<'p> {
         &mut self,
         name: &str,
         given: Option<Value>,
-        limits: List,
+        limits: ListLimits,
     ) -> Option<Vec<String>> {
         let items = self.items(name, given?, limits.items)?;
         let place = self.place.clone();

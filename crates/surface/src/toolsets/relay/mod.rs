@@ -47,9 +47,9 @@ pub static TOOLSET: Toolset = Toolset {
 };
 
 const HOOKS: Hooks = Hooks {
-    resources: Some(&resource::Jobs),
-    notices: Some(&watch::Jobs),
-    tickets: Some(&ticket::Jobs),
+    resources: Some(&resource::JobResources),
+    notices: Some(&watch::JobNotices),
+    tickets: Some(&ticket::JobTickets),
     started: Some(started),
     ..Hooks::NONE
 };
@@ -80,7 +80,7 @@ static TOOLS: &[Tool] = &[
         handler!(tools::jobs_get)),
     Tool::new("jobs_list", "List jobs",
         "Jobs in the order of the queue: by priority, then the oldest. Paged: while hasMore, go on with a higher offset.",
-        Hints::READ, schema_of::<tools::List>, "items:[object] total:integer hasMore:boolean",
+        Hints::READ, schema_of::<tools::JobsListRequest>, "items:[object] total:integer hasMore:boolean",
         handler!(tools::jobs_list)),
     Tool::new(CANCEL, "Cancel job",
         "Ends an open job: stops its agent and drops its work.",

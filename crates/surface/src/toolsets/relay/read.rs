@@ -11,7 +11,7 @@ use callboard_domain::relay::spec::{
 };
 use serde_json::Value;
 
-use super::fields::{Fields, List};
+use super::fields::{Fields, ListLimits};
 
 /// The spec, or every problem with it, not only the first.
 pub(super) fn job_spec(given: &Value, rules: &SpecRules) -> Result<JobSpec, Vec<Problem>> {
@@ -98,7 +98,7 @@ fn task(given: Value, problems: &mut Vec<Problem>) -> Option<Wanted> {
     let title = fields.text("title", 1..=TITLE_CHARS_MAX);
     let description = fields.text("description", 1..=DESCRIPTION_CHARS_MAX);
     let acceptance = fields.required("acceptance");
-    let acceptance = fields.texts("acceptance", acceptance, List { items: 100, chars: 2000 });
+    let acceptance = fields.texts("acceptance", acceptance, ListLimits { items: 100, chars: 2000 });
     Some(Wanted { title: title?, description: description?, acceptance: acceptance? })
 }
 
@@ -106,10 +106,10 @@ fn scope(given: Value, problems: &mut Vec<Problem>) -> Option<Scope> {
     let known = ["readPaths", "fileGlobs", "disallowReformatting"];
     let mut fields = Fields::open("scope", given, &known, problems)?;
     let paths = fields.required("readPaths");
-    let paths = fields.texts("readPaths", paths, List { items: 500, chars: PATH_CHARS_MAX });
+    let paths = fields.texts("readPaths", paths, ListLimits { items: 500, chars: PATH_CHARS_MAX });
     let paths = fields.each_judged("readPaths", paths, rules::inner_path);
     let globs = fields.take("fileGlobs");
-    let globs = fields.texts("fileGlobs", globs, List { items: 100, chars: 1000 });
+    let globs = fields.texts("fileGlobs", globs, ListLimits { items: 100, chars: 1000 });
     let globs = fields.each_judged("fileGlobs", globs, ScopeRule::judge_glob);
     let reformatting = fields.flag("disallowReformatting", true);
     let disallow_reformatting = reformatting?;
@@ -121,7 +121,7 @@ fn context(given: Value, problems: &mut Vec<Problem>) -> Option<Context> {
     let mut fields = Fields::open("context", given, &known, problems)?;
     let dir_tree_digest = fields.text_if_given("dirTreeDigest", 0..=100_000);
     let signatures = fields.take("keySignatures");
-    let limits = List { items: 1000, chars: 100_000 };
+    let limits = ListLimits { items: 1000, chars: 100_000 };
     let key_signatures = fields.texts("keySignatures", signatures, limits);
     let snippets = fields.take("codeSnippets");
     let snippets = snippets.and_then(|given| fields.items("codeSnippets", given, 200));
@@ -144,7 +144,8 @@ fn snippet(place: &str, given: Value, problems: &mut Vec<Problem>) -> Option<Sni
 
 fn output_contract(fields: &mut Fields<'_>) -> Option<[Section; 3]> {
     let given = fields.required("outputContract")?;
-    let named = fields.texts("outputContract", Some(given), List { items: 100, chars: 100 })?;
+    let named =
+        fields.texts("outputContract", Some(given), ListLimits { items: 100, chars: 100 })?;
     let wanted = Section::ALL.map(Section::as_str);
     let same = named.len() == wanted.len()
         && named.iter().zip(wanted).all(|(given, wanted)| given.eq_ignore_ascii_case(wanted));

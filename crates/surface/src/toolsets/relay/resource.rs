@@ -12,7 +12,7 @@ use callboard_engine::{ArtifactText, Engine, EngineError, RunFilter};
 use tokio::sync::mpsc;
 
 use super::view;
-use super::words::State;
+use super::words::StateWord;
 use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
 use crate::hooks::{ResourcePage, Resources};
 
@@ -74,10 +74,10 @@ impl JobUri {
     }
 }
 
-pub(super) struct Jobs;
+pub(super) struct JobResources;
 
 #[async_trait]
-impl Resources for Jobs {
+impl Resources for JobResources {
     fn templates(&self) -> &'static [ResourceTemplate] {
         TEMPLATES
     }
@@ -197,7 +197,7 @@ async fn artifact(
         }
         ArtifactText::Missing(seen) => {
             let job = &seen.record.job;
-            let state = State::of(&job.state).word();
+            let state = StateWord::of(&job.state).word();
             let hint = match job.is_over() {
                 false => format!(
                     "The job is {state} and has no {} yet: read it again when jobs_get says that the job \

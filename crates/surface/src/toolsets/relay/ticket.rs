@@ -9,7 +9,7 @@ use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::store::RunSeen;
 use serde_json::{Map, Value};
 
-use super::words::State;
+use super::words::StateWord;
 use super::{CANCEL, GET, judge, view};
 use crate::front::{Front, ToolReply};
 use crate::hooks::Tickets;
@@ -19,10 +19,10 @@ use crate::ticket::{POLL_MS, Ticket, TicketState};
 /// How long a ticket is kept after the job's time to live.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
 
-pub(super) struct Jobs;
+pub(super) struct JobTickets;
 
 #[async_trait]
-impl Tickets for Jobs {
+impl Tickets for JobTickets {
     async fn find(
         &self,
         front: &Front,
@@ -91,7 +91,7 @@ fn state(seen: &RunSeen) -> TicketState {
 /// `QUEUED, number 2 in the queue`, `RUNNING`, `STALE: Worker lost`.
 fn message(seen: &RunSeen) -> String {
     let RunRecord { job, run } = &seen.record;
-    let mut words = State::of(&job.state).word().to_owned();
+    let mut words = StateWord::of(&job.state).word().to_owned();
     if let Some(summary) = &run.summary {
         words.push_str(": ");
         words.push_str(summary);

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::words::State;
+use super::words::StateWord;
 use super::{read, view};
 use crate::tool::{Call, Run};
 
@@ -75,18 +75,18 @@ pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct List {
-    state: Option<State>,
+pub(super) struct JobsListRequest {
+    state: Option<StateWord>,
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
     #[schemars(range(min = 0))]
     offset: Option<u32>,
 }
 
-pub(super) async fn jobs_list(call: &Call<'_>, args: List) -> Reply {
+pub(super) async fn jobs_list(call: &Call<'_>, args: JobsListRequest) -> Reply {
     let offset = args.offset.unwrap_or(0) as usize;
     let filter = RunFilter {
-        state: args.state.map(State::core),
+        state: args.state.map(StateWord::core),
         limit: args.limit.unwrap_or(LIST_DEFAULT) as usize,
         offset,
     };
@@ -96,7 +96,7 @@ pub(super) async fn jobs_list(call: &Call<'_>, args: List) -> Reply {
 
 pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     let (record, ok) = call.engine.run_cancel(call.op, job_id(&args.job_id)?).await?;
-    let state = State::of(&record.job.state).word();
+    let state = StateWord::of(&record.job.state).word();
     if ok {
         return Ok(json!({"ok": true, "state": state}));
     }

@@ -8,7 +8,7 @@ use callboard_engine::store::{RunPage, RunSeen};
 use callboard_engine::{RunEvent, Submitted};
 use serde_json::{Value, json};
 
-use super::words::State;
+use super::words::StateWord;
 
 pub(super) use callboard_domain::relay::ending::artifact_uri;
 
@@ -22,7 +22,7 @@ pub(super) fn status_uri(job: JobId) -> String {
 
 pub(super) fn submitted(submitted: &Submitted) -> Value {
     let RunRecord { job, .. } = &submitted.record;
-    let state = State::of(&job.state);
+    let state = StateWord::of(&job.state);
     let mut answer = json!({
         "jobId": job.id.to_string(),
         "state": state.word(),
@@ -40,7 +40,7 @@ pub(super) fn submitted(submitted: &Submitted) -> Value {
             submitted.differs_in.join(", ")
         )
         .into();
-    } else if matches!(state, State::Failed | State::Canceled | State::Expired) {
+    } else if matches!(state, StateWord::Failed | StateWord::Canceled | StateWord::Expired) {
         answer["note"] = format!(
             "This key belongs to a job that is {}; nothing was queued. Use another idempotencyKey to \
              run it again.",
@@ -73,7 +73,7 @@ pub(super) fn job(seen: &RunSeen) -> Value {
     let RunRecord { job, run } = &seen.record;
     let mut view = json!({
         "id": job.id.to_string(),
-        "state": State::of(&job.state).word(),
+        "state": StateWord::of(&job.state).word(),
         "summary": run.summary,
         "lastUpdate": ms(run.changed_at),
         "attempt": run.attempt,
@@ -96,7 +96,7 @@ pub(super) fn job(seen: &RunSeen) -> Value {
 /// The result of an ended job, as its submit would have answered had it waited.
 pub(super) fn result(seen: &RunSeen) -> Value {
     let RunRecord { job, run } = &seen.record;
-    let state = State::of(&job.state).word();
+    let state = StateWord::of(&job.state).word();
     let mut view = json!({"jobId": job.id.to_string(), "state": state, "summary": run.summary});
     match &job.state {
         JobState::Failed { reason, .. } => {
@@ -132,7 +132,7 @@ pub(super) fn status(seen: &RunSeen) -> Value {
     let record = &seen.record;
     let RunRecord { job, run } = record;
     let mut view = json!({
-        "state": State::of(&job.state).word(),
+        "state": StateWord::of(&job.state).word(),
         "stateVersion": seen.version,
         "createdAt": ms(job.created_at),
     });

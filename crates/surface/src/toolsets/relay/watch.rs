@@ -13,9 +13,9 @@ use super::resource::{JobUri, LIST};
 use super::view;
 use crate::hooks::{Answered, Notice, NoticeWatch, Notices, NoticesFrom};
 
-pub(super) struct Jobs;
+pub(super) struct JobNotices;
 
-impl Notices for Jobs {
+impl Notices for JobNotices {
     fn tell_of(&self, uri: &str) -> bool {
         JobUri::parse(uri).is_some()
     }

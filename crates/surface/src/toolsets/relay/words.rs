@@ -10,7 +10,7 @@ use crate::error::Said;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-pub(super) enum State {
+pub(super) enum StateWord {
     Queued,
     Running,
     Succeeded,
@@ -20,41 +20,41 @@ pub(super) enum State {
     Stale,
 }
 
-impl State {
+impl StateWord {
     pub(super) fn of(state: &JobState) -> Self {
         match state {
-            JobState::Queued { .. } => State::Queued,
-            JobState::Running { .. } => State::Running,
-            JobState::Stale { .. } => State::Stale,
-            JobState::Done { .. } => State::Succeeded,
-            JobState::Failed { .. } => State::Failed,
-            JobState::Canceled { .. } => State::Canceled,
-            JobState::Expired { .. } => State::Expired,
+            JobState::Queued { .. } => StateWord::Queued,
+            JobState::Running { .. } => StateWord::Running,
+            JobState::Stale { .. } => StateWord::Stale,
+            JobState::Done { .. } => StateWord::Succeeded,
+            JobState::Failed { .. } => StateWord::Failed,
+            JobState::Canceled { .. } => StateWord::Canceled,
+            JobState::Expired { .. } => StateWord::Expired,
         }
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            State::Queued => "QUEUED",
-            State::Running => "RUNNING",
-            State::Succeeded => "SUCCEEDED",
-            State::Failed => "FAILED",
-            State::Canceled => "CANCELED",
-            State::Expired => "EXPIRED",
-            State::Stale => "STALE",
+            StateWord::Queued => "QUEUED",
+            StateWord::Running => "RUNNING",
+            StateWord::Succeeded => "SUCCEEDED",
+            StateWord::Failed => "FAILED",
+            StateWord::Canceled => "CANCELED",
+            StateWord::Expired => "EXPIRED",
+            StateWord::Stale => "STALE",
         }
     }
 
     /// The core's word.
     pub(super) fn core(self) -> &'static str {
         match self {
-            State::Queued => "queued",
-            State::Running => "running",
-            State::Succeeded => "done",
-            State::Failed => "failed",
-            State::Canceled => "canceled",
-            State::Expired => "expired",
-            State::Stale => "stale",
+            StateWord::Queued => "queued",
+            StateWord::Running => "running",
+            StateWord::Succeeded => "done",
+            StateWord::Failed => "failed",
+            StateWord::Canceled => "canceled",
+            StateWord::Expired => "expired",
+            StateWord::Stale => "stale",
         }
     }
 }
