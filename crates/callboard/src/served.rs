@@ -32,7 +32,7 @@ pub struct Served {
 }
 
 /// The lock of a running server.
-pub struct Post {
+pub struct ServerLock {
     _file: File,
 }
 
@@ -67,7 +67,7 @@ impl Served {
 
     /// Records that a server is there until the result is dropped. `None` when another server has done so already, or
     /// the folder cannot be written: a server runs without it too.
-    pub async fn post(&self, place: &Place) -> Option<Post> {
+    pub async fn post(&self, place: &Place) -> Option<ServerLock> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path(place)).ok()?;
@@ -82,7 +82,7 @@ impl Served {
         file.set_len(0).ok()?;
         file.seek(SeekFrom::Start(0)).ok()?;
         writeln!(file, "{}", self.to_json()).ok()?;
-        Some(Post { _file: file })
+        Some(ServerLock { _file: file })
     }
 
     /// The server that serves this project and store now.

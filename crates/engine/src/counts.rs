@@ -56,7 +56,7 @@ pub(crate) fn entry_given_up() {
 
 /// The last count of tasks, and until when it is good.
 #[derive(Default)]
-pub(crate) struct Counted(Mutex<Option<(Instant, TasksByState)>>);
+pub(crate) struct CachedCount(Mutex<Option<(Instant, TasksByState)>>);
 
 impl Engine {
     pub(crate) async fn count_wait(&self, taken: &Taken, applied: &Applied) {

@@ -18,17 +18,17 @@ const KEEP_EVERY: Duration = Duration::from_secs(15);
 
 /// A job that this process has leased.
 #[derive(Clone, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct LeasedJob {
     pub job: Job,
     pub org: Arc<str>,
 }
 
 impl Engine {
     /// `None` when another process leased the job first.
-    pub(crate) async fn job_take(&self, due: DueJob) -> Result<Option<Taken>, EngineError> {
+    pub(crate) async fn job_take(&self, due: DueJob) -> Result<Option<LeasedJob>, EngineError> {
         let command = Command::JobTake { job: due.job.id, lease_s: LEASE_S };
         match self.act_as_runner(&due.org, command).await {
-            Ok(Outcome::Job(job)) => Ok(Some(Taken { job: *job, org: due.org })),
+            Ok(Outcome::Job(job)) => Ok(Some(LeasedJob { job: *job, org: due.org })),
             Ok(_) | Err(EngineError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -37,7 +37,7 @@ impl Engine {
     /// Does the work and renews the job's lease meanwhile.
     pub(crate) async fn keeping<T>(
         &self,
-        taken: &Taken,
+        taken: &LeasedJob,
         work: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, EngineError> {
         tokio::pin!(work);

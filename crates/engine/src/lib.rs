@@ -128,7 +128,7 @@ pub struct Engine {
     tails: task::event_follow::Tails,
     digests: knowledge::digest::Digests,
     embedding: knowledge::embed::Embedding,
-    counted: counts::Counted,
+    counted: counts::CachedCount,
     origins: board::repository::Origins,
     long_calls: handle::Running,
     run_tokens: Arc<runs::token::RunTokens>,

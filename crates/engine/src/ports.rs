@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use deliver::{Courier, Letter};
 pub use door::{Door, DoorKey};
-pub use forge::{Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, Wanted};
+pub use forge::{Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, PullStateRequest};
 pub use merge::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergeWish, MergedPart, Merges,
     PreparedMerge, PreparedPart, settings_files,

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::budget::Budget;
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
-use crate::executor::{Chosen, ExecutorKind, ExecutorSettings, Ran, Said, acp, command};
+use crate::executor::{Chosen, ExecutorKind, ExecutorReport, ExecutorSettings, Ran, acp, command};
 use crate::live::Live;
 use crate::printed::Printed;
 use crate::process::Leash;
@@ -231,17 +231,17 @@ impl LocalAgents {
             log.note(format!("changed in the worktree and discarded: {}", strays.join(", ")));
         }
         match ran.said {
-            Said::Stopped if timed_out && !stop.is_cancelled() => {
+            ExecutorReport::Stopped if timed_out && !stop.is_cancelled() => {
                 let seconds = order.timeout.as_secs();
                 let summary = format!("Executor timeout after {seconds}s");
                 Outcome::failed(FailReason::Timeout, summary)
             }
-            Said::Stopped => Outcome::stopped(),
-            Said::NotStarted(summary) | Said::Failed(summary) => {
+            ExecutorReport::Stopped => Outcome::stopped(),
+            ExecutorReport::NotStarted(summary) | ExecutorReport::Failed(summary) => {
                 Outcome::failed(FailReason::ExecutorError, summary)
             }
-            Said::Output(Err(bad)) => Outcome::failed(FailReason::BadArtifacts, bad),
-            Said::Output(Ok(output)) => {
+            ExecutorReport::Output(Err(bad)) => Outcome::failed(FailReason::BadArtifacts, bad),
+            ExecutorReport::Output(Ok(output)) => {
                 let bytes_max = self.settings.artifact_bytes_max;
                 judge::judge(&order.spec.scope, workspace, &output, bytes_max, log).await
             }

@@ -20,7 +20,7 @@ use crate::check_places::{self, CheckSandbox};
 use crate::environment::{self, Variables};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
-use crate::process::{self, Ending, Output, Program};
+use crate::process::{self, Output, ProcessEnd, Program};
 use crate::sandbox::{Confinement, SandboxPorts};
 use crate::turn::Turns;
 use crate::{check_log, git, tree};
@@ -73,7 +73,11 @@ impl LocalChecks {
     }
 
     /// The confinement of a check. `None`: the check has this server's rights.
-    fn cell(&self, run: &CheckRun, seen: &Variables) -> Result<Option<Cell>, CheckFault> {
+    fn cell(
+        &self,
+        run: &CheckRun,
+        seen: &Variables,
+    ) -> Result<Option<CheckConfinement>, CheckFault> {
         if self.sandbox == CheckSandbox::Off || !tree::is_of_agents(&run.repo, &run.root) {
             return Ok(None);
         }
@@ -84,7 +88,7 @@ impl LocalChecks {
         let places = check_places::places(&root, temporary.path(), seen, &self.writable);
         let ports = self.ports.of_check((self.board_port)());
         match (Confinement::new(places, ports), self.sandbox) {
-            (Some(confinement), _) => Ok(Some(Cell { confinement, temporary })),
+            (Some(confinement), _) => Ok(Some(CheckConfinement { confinement, temporary })),
             (None, CheckSandbox::On) => {
                 Err(infrastructure("this machine cannot confine a check (checks.sandbox = on)"))
             }
@@ -94,7 +98,7 @@ impl LocalChecks {
 }
 
 /// The confinement and the temporary folder of a confined check.
-struct Cell {
+struct CheckConfinement {
     confinement: Confinement,
     temporary: TempDir,
 }
@@ -175,9 +179,9 @@ impl CheckRunner for LocalChecks {
         };
         let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
         let (exit_code, timed_out) = match ended.ending {
-            Ending::Exited(code) => (code, false),
-            Ending::TimedOut => (None, true),
-            Ending::Canceled => return Err(CheckFault::Canceled),
+            ProcessEnd::Exited(code) => (code, false),
+            ProcessEnd::TimedOut => (None, true),
+            ProcessEnd::Canceled => return Err(CheckFault::Canceled),
         };
         let mut ran = CheckRan { exit_code, timed_out, log: String::new() };
         let (output, dropped) = ended.stdout.finish();

@@ -14,7 +14,7 @@ use callboard_engine::ports::{Head, Origin, RepositoryFault, RepositoryFound};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment;
-use crate::process::{self, Ending, Output, Program};
+use crate::process::{self, Output, ProcessEnd, Program};
 use crate::sandbox::Confinement;
 
 const TIME_MAX: Duration = Duration::from_secs(300);
@@ -75,7 +75,7 @@ pub(crate) struct Git<'a> {
 }
 
 /// How git ended, when its exit code is an answer.
-pub(crate) struct Answer {
+pub(crate) struct GitReport {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     /// Git's message when it did not end with 0.
@@ -210,7 +210,7 @@ impl<'a> Git<'a> {
     }
 
     /// Runs `git <args>`; for questions that are answered by the exit code.
-    pub(crate) async fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Answer, GitFault> {
+    pub(crate) async fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<GitReport, GitFault> {
         let name = args.first().map(|arg| arg.as_ref().to_string_lossy()).unwrap_or_default();
         let failed = |words: &str| GitFault::Failed(format!("git {name}: {words}"));
         let ended = match process::run(self.program(args), &CancellationToken::new()).await {
@@ -233,9 +233,11 @@ impl<'a> Git<'a> {
             words = words.split_inclusive('\n').filter(|line| !line.contains(NO_LOCK)).collect();
         }
         match ended.ending {
-            Ending::Exited(_) if missing > 0 => Err(failed("its answer is too long")),
-            Ending::Exited(Some(0)) => Ok(Answer { code: 0, stdout, complaint: String::new() }),
-            Ending::Exited(_) if says_outside(&words) && !self.is_guarded => {
+            ProcessEnd::Exited(_) if missing > 0 => Err(failed("its answer is too long")),
+            ProcessEnd::Exited(Some(0)) => {
+                Ok(GitReport { code: 0, stdout, complaint: String::new() })
+            }
+            ProcessEnd::Exited(_) if says_outside(&words) && !self.is_guarded => {
                 Err(match repository_above(self.directory) {
                     // Git also says this of a repository without a HEAD.
                     Above::Repository(at) if words.contains(NO_REPOSITORY) => {
@@ -245,12 +247,12 @@ impl<'a> Git<'a> {
                     _ => GitFault::Outside,
                 })
             }
-            Ending::Exited(Some(code)) => {
+            ProcessEnd::Exited(Some(code)) => {
                 let complaint = format!("git {name}: {}", complaint(&words));
-                Ok(Answer { code, stdout, complaint })
+                Ok(GitReport { code, stdout, complaint })
             }
-            Ending::Exited(None) => Err(failed(SIGNALLED)),
-            Ending::TimedOut | Ending::Canceled => Err(failed(TOO_LONG)),
+            ProcessEnd::Exited(None) => Err(failed(SIGNALLED)),
+            ProcessEnd::TimedOut | ProcessEnd::Canceled => Err(failed(TOO_LONG)),
         }
     }
 

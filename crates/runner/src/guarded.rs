@@ -190,12 +190,12 @@ impl AgentTree {
 }
 
 /// A checkout of a branch: a person's own, or the worktree of a task.
-pub(crate) enum Place {
+pub(crate) enum BranchCheckout {
     Persons(PathBuf),
     Tasks(AgentTree),
 }
 
-impl Place {
+impl BranchCheckout {
     /// `worktrees` is the folder of tasks' worktrees; `branch` is the branch checked out at `path`.
     pub(crate) async fn of(
         common: &Path,

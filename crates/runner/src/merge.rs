@@ -137,13 +137,13 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
             Some(commit) => MergePlan::AlreadyThere { commit },
             None if fork.base == head => MergePlan::Nothing,
             None => match merge_trees(Git::writing(&repo), &fork, &onto, &head).await? {
-                Merged::Tree(tree) => {
+                MergedTrees::Tree(tree) => {
                     let trailers = format!("{TASK_TRAILER}: {task}\n{HEAD_TRAILER}: {head}\n");
                     let message = format!("{}\n\n{trailers}", message.trim_end());
                     commit(&repo, &onto, &tree, message).await.map_err(WorktreeFault::from)?
                 }
                 // A rebase commit by commit may succeed when some of the commits are in the target already.
-                Merged::Conflict(files) => {
+                MergedTrees::Conflict(files) => {
                     tries += 1;
                     let rebased = match &from {
                         MergeFrom::Worktree { worktree, .. } if tries == 1 => {
@@ -190,8 +190,8 @@ async fn outlook(repo: &Path, from: &str, target: &str) -> Result<MergeOutlook, 
     let merged = merge_trees(scratch.used_by(Git::at(repo)), &fork, &onto, &head).await?;
     scratch.close().await.map_err(WorktreeFault::from)?;
     let conflicts = match merged {
-        Merged::Tree(_) => Vec::new(),
-        Merged::Conflict(files) => files,
+        MergedTrees::Tree(_) => Vec::new(),
+        MergedTrees::Conflict(files) => files,
     };
     Ok(MergeOutlook { behind, conflicts })
 }
@@ -211,7 +211,7 @@ async fn onto(repo: &Path, tips: &Tips, target: &str, head: &str) -> Result<Stri
     }
 }
 
-enum Merged {
+enum MergedTrees {
     Tree(String),
     Conflict(Vec<String>),
 }
@@ -221,7 +221,7 @@ async fn merge_trees(
     fork: &Fork,
     onto: &str,
     head: &str,
-) -> Result<Merged, WorktreeFault> {
+) -> Result<MergedTrees, WorktreeFault> {
     let base = format!("--merge-base={}", fork.base);
     let mut merge = vec!["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
     // Without a given base git also finds one where both sides merged each other.
@@ -232,8 +232,8 @@ async fn merge_trees(
     let answer = git.patiently().answer(&merge).await?;
     let mut fields = names(&answer.stdout);
     match answer.code {
-        0 => Ok(Merged::Tree(fields.remove(0))),
-        1 => Ok(Merged::Conflict(fields.split_off(1))),
+        0 => Ok(MergedTrees::Tree(fields.remove(0))),
+        1 => Ok(MergedTrees::Conflict(fields.split_off(1))),
         _ => Err(WorktreeFault::Failed(answer.complaint)),
     }
 }

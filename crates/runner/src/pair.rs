@@ -70,7 +70,7 @@ impl PairSessions for LocalPairs {
         let name = session_name(&order.task)?;
         let files = Files::of(&order.worktree);
         let is_open = self.pair_find(&order.worktree, &order.task).await == Some(order.backend);
-        let agent = agent::Agent::of(&order);
+        let agent = agent::PairAgent::of(&order);
         let mut written = agent.files(&order);
         let left_alone = files.hide_and_sift(&mut written).await?;
         if !is_open {
@@ -129,7 +129,7 @@ impl LocalPairs {
         &self,
         name: &str,
         order: &PairOrder,
-        agent: &agent::Agent,
+        agent: &agent::PairAgent,
     ) -> Result<(), PairFault> {
         let place = &order.worktree.path;
         let mut variables: Variables = vec![

@@ -39,7 +39,7 @@ pub(crate) use converse::{Pipes, converse};
 pub(crate) use earlier::{end_earlier, is_left};
 pub(crate) use family::{MARK, end_marked, kill_leftovers, kill_marked_all};
 use group::Group;
-use keeper::Kept;
+use keeper::Keeper;
 use streams::{Stdin, Stream, Streams};
 
 /// How long a killed group may take to die, and then its pipes to close. Only a process stuck in the kernel, or one
@@ -97,7 +97,7 @@ pub(crate) enum Output {
 }
 
 pub(crate) struct Ended {
-    pub(crate) ending: Ending,
+    pub(crate) ending: ProcessEnd,
     /// The signal that ended the program by itself.
     pub(crate) signal: Option<i32>,
     pub(crate) duration: Duration,
@@ -107,7 +107,7 @@ pub(crate) struct Ended {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ProcessEnd {
     /// The exit code; `None` when a signal ended the program.
     Exited(Option<i32>),
     TimedOut,
@@ -122,8 +122,8 @@ pub(crate) async fn run(program: Program, cancel: &CancellationToken) -> io::Res
     let Running { group, streams, grace } = &mut running;
     let stopped = tokio::select! {
         biased;
-        () = cancel.cancelled() => Some(Ending::Canceled),
-        () = tokio::time::sleep(limit) => Some(Ending::TimedOut),
+        () = cancel.cancelled() => Some(ProcessEnd::Canceled),
+        () = tokio::time::sleep(limit) => Some(ProcessEnd::TimedOut),
         () = group.leader_exit() => None,
         never = streams.serve() => match never {},
     };
@@ -147,7 +147,7 @@ struct Running {
 
 impl Running {
     /// Kills the remaining processes and reads the rest of the output.
-    async fn finish(mut self, stopped: Option<Ending>, duration: Duration) -> Ended {
+    async fn finish(mut self, stopped: Option<ProcessEnd>, duration: Duration) -> Ended {
         let Self { group, streams, .. } = &mut self;
         group.kill();
         group.kill_marked().await;
@@ -156,7 +156,7 @@ impl Running {
             None => {
                 let status = group.reap().await;
                 signal = status.and_then(|status| status.signal());
-                Ending::Exited(status.and_then(|status| status.code()))
+                ProcessEnd::Exited(status.and_then(|status| status.code()))
             }
             Some(stopped) => {
                 let _ = timeout(group.patience(), group.reap()).await;
@@ -218,7 +218,7 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
         }
         (command.spawn()?, ends, program.leash)
     };
-    let kept = ends.map(Kept::new).transpose()?;
+    let kept = ends.map(Keeper::new).transpose()?;
     let mut group = Group { child, kept, watchman: None, exits, mark: None };
     let grace = leash.as_ref().map_or(Duration::ZERO, |leash| leash.grace);
     if let Some((leash, leader)) = leash.zip(group.number()) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use callboard_engine::ports;
 
 use crate::environment::Variables;
-use crate::tail::Ends;
+use crate::tail::CutOutput;
 
 /// Values that must not be shown. Longest first: one may be part of another.
 #[derive(Clone, Debug, Default)]
@@ -130,7 +130,7 @@ impl RunLog {
 const CUT: &str = "\u{0}cut\u{0}";
 
 /// Both ends of an output as text, with a mark where the middle is missing.
-pub(crate) fn text_of(ends: &Ends) -> String {
+pub(crate) fn text_of(ends: &CutOutput) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
     if ends.missing == 0 {
         return text(&ends.head) + &text(&ends.tail);
@@ -162,8 +162,11 @@ mod tests {
     #[test]
     fn a_cut_leaves_no_half_of_a_secret() {
         let log = RunLog { secrets: secrets(), ..RunLog::default() };
-        let ends =
-            Ends { head: b"start s3cr".to_vec(), missing: 9, tail: b"t-and-more end".to_vec() };
+        let ends = CutOutput {
+            head: b"start s3cr".to_vec(),
+            missing: 9,
+            tail: b"t-and-more end".to_vec(),
+        };
         let shown = log.shown(&text_of(&ends));
         assert!(!shown.contains("s3c") && !shown.contains("t-and"), "{shown}");
         assert!(shown.contains("[more was written here]"), "{shown}");

@@ -10,14 +10,14 @@ pub(crate) struct Tail {
 }
 
 /// An output whose middle may be missing.
-pub(crate) struct Ends {
+pub(crate) struct CutOutput {
     /// Empty when nothing is missing.
     pub(crate) head: Vec<u8>,
     pub(crate) missing: u64,
     pub(crate) tail: Vec<u8>,
 }
 
-impl Ends {
+impl CutOutput {
     /// The whole output, or its end when something is missing.
     pub(crate) fn last(self) -> Vec<u8> {
         if self.missing == 0 { [self.head, self.tail].concat() } else { self.tail }
@@ -53,12 +53,12 @@ impl Tail {
         (self.kept, self.dropped)
     }
 
-    pub(crate) fn ends(mut self) -> Ends {
+    pub(crate) fn ends(mut self) -> CutOutput {
         self.cut();
         // Bytes in both head and tail are kept once.
         self.head.truncate(usize::try_from(self.dropped).unwrap_or(usize::MAX));
         let missing = self.dropped - self.head.len() as u64;
-        Ends { head: self.head, missing, tail: self.kept }
+        CutOutput { head: self.head, missing, tail: self.kept }
     }
 
     fn cut(&mut self) {
@@ -103,7 +103,7 @@ mod tests {
             for byte in pushed.as_bytes() {
                 tail.push(&[*byte]);
             }
-            let Ends { head, missing, tail } = tail.ends();
+            let CutOutput { head, missing, tail } = tail.ends();
             let text = |bytes| String::from_utf8(bytes).expect("the tests push ASCII");
             assert_eq!((text(head).as_str(), missing, text(tail).as_str()), wanted, "{pushed}");
         }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::{self, Variables};
 use crate::live;
-use crate::process::{self, Ended, Ending, MARK, Output, Program};
+use crate::process::{self, Ended, MARK, Output, ProcessEnd, Program};
 use crate::sandbox::Confinement;
 use crate::tmux::{self, TmuxFault};
 
@@ -44,7 +44,7 @@ const VARIABLES: [&str; 8] =
     ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "USER", "LOGNAME"];
 
 /// A terminal that is killed when dropped.
-pub(crate) struct Terminal {
+pub(crate) struct OpenTerminal {
     shown: Shown,
     /// The file that records the terminal; its path is also the mark.
     record: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Terminal {
     _lifeline: File,
 }
 
-pub(crate) struct Place<'a> {
+pub(crate) struct TerminalPlace<'a> {
     /// The run's own folder, with the file of its output.
     pub(crate) run: &'a Path,
     pub(crate) workdir: &'a Path,
@@ -61,9 +61,12 @@ pub(crate) struct Place<'a> {
     pub(crate) confinement: Option<&'a Confinement>,
 }
 
-impl Terminal {
+impl OpenTerminal {
     /// Opens a terminal. The error is for the log of the run, which goes on without a terminal.
-    pub(crate) async fn open(wish: &TerminalWish, place: Place<'_>) -> Result<Self, String> {
+    pub(crate) async fn open(
+        wish: &TerminalWish,
+        place: TerminalPlace<'_>,
+    ) -> Result<Self, String> {
         let (run, record) = (place.run, place.run.join(RECORD));
         let failed = |error: io::Error| format!("{}: {error}", run.display());
         let folder = socket_folder(place.environment, run).map_err(failed)?;
@@ -117,7 +120,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for OpenTerminal {
     fn drop(&mut self) {
         clear(&self.record);
     }
@@ -169,7 +172,7 @@ async fn mkfifo(path: &Path, env: &Variables) -> io::Result<()> {
         confinement: None,
     };
     match process::run(program, &CancellationToken::new()).await? {
-        Ended { ending: Ending::Exited(Some(0)), .. } => Ok(()),
+        Ended { ending: ProcessEnd::Exited(Some(0)), .. } => Ok(()),
         ended => {
             let words = String::from_utf8_lossy(&ended.stdout.finish().0).into_owned();
             Err(io::Error::other(words.trim().to_owned()))

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::Variables;
 use crate::executor::find_program;
-use crate::process::{self, Ended, Ending, Output, Program};
+use crate::process::{self, Ended, Output, ProcessEnd, Program};
 use crate::sandbox::Confinement;
 
 const TIME_MAX: Duration = Duration::from_secs(20);
@@ -47,8 +47,8 @@ pub(crate) async fn ask(
     };
     let failed = |words: &str| TmuxFault::Failed(format!("tmux: {}", words.trim()));
     match process::run(program, &CancellationToken::new()).await {
-        Ok(Ended { ending: Ending::Exited(Some(0)), .. }) => Ok(()),
-        Ok(ended) if ended.ending == Ending::TimedOut => Err(failed("it took too long")),
+        Ok(Ended { ending: ProcessEnd::Exited(Some(0)), .. }) => Ok(()),
+        Ok(ended) if ended.ending == ProcessEnd::TimedOut => Err(failed("it took too long")),
         Ok(ended) => Err(failed(&String::from_utf8_lossy(&ended.stdout.finish().0))),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(TmuxFault::NotInstalled),
         Err(error) => Err(failed(&error.to_string())),

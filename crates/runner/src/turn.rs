@@ -24,19 +24,19 @@ pub(crate) struct Turns {
 }
 
 /// Held while a task's checks run.
-pub(crate) struct Held {
+pub(crate) struct TurnLock {
     path: PathBuf,
     file: File,
     _first_in_process: OwnedMutexGuard<()>,
 }
 
 impl Turns {
-    pub(crate) async fn take(&self, runs: &Path, task: TaskId) -> io::Result<Held> {
+    pub(crate) async fn take(&self, runs: &Path, task: TaskId) -> io::Result<TurnLock> {
         let first = self.place(task).lock_owned().await;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(runs)?;
         let path = runs.join(format!(".{task}.lock"));
         if let Some(file) = lock(&path, FlockOperation::NonBlockingLockExclusive)? {
-            return Ok(Held { path, file, _first_in_process: first });
+            return Ok(TurnLock { path, file, _first_in_process: first });
         }
         // A thread of its own, because a runtime waits for its blocking tasks when it shuts down. The thread keeps our
         // place, so that abandoned calls never leave more than one behind; when its answer is not received, the lock is
@@ -46,7 +46,7 @@ impl Turns {
             let locked = lock(&path, FlockOperation::LockExclusive).and_then(|file| {
                 file.ok_or_else(|| io::Error::other("a blocking lock did not block"))
             });
-            let held = locked.map(|file| Held { path, file, _first_in_process: first });
+            let held = locked.map(|file| TurnLock { path, file, _first_in_process: first });
             let _ = answer.send(held);
         })?;
         answered.await.unwrap_or_else(|_| Err(io::Error::other("the waiting thread died")))
@@ -82,7 +82,7 @@ fn is_at(path: &Path, file: &File) -> io::Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
 }
 
-impl Drop for Held {
+impl Drop for TurnLock {
     fn drop(&mut self) {
         if is_at(&self.path, &self.file).unwrap_or(false) {
             let _ = fs::remove_file(&self.path);

@@ -68,13 +68,13 @@ pub(crate) struct Workspace {
 }
 
 /// A repository whose objects can be borrowed.
-pub(crate) struct Source {
+pub(crate) struct ObjectSource {
     objects: PathBuf,
     /// The file that marks where its history is cut off.
     shallow: Option<PathBuf>,
 }
 
-impl Source {
+impl ObjectSource {
     pub(crate) async fn at(repo: &Path) -> Result<Self, String> {
         let questions = ["rev-parse", "--git-path", "objects", "--git-path", "shallow"];
         let answer = quiet(repo).ask(&questions).await.map_err(words)?;
@@ -125,7 +125,7 @@ impl Workspace {
                 if !has_commit(local, &commit).await.map_err(words)? {
                     return Err(format!("commit {commit} is not in the repository"));
                 }
-                Source::at(local).await?
+                ObjectSource::at(local).await?
             }
         };
         let workspace = Self { folder, commit };
@@ -133,7 +133,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    async fn borrow(&self, source: &Source) -> Result<(), String> {
+    async fn borrow(&self, source: &ObjectSource) -> Result<(), String> {
         let init = ["init", "-q", "--bare", "--template=", "-b", "main", "repo.git"];
         quiet(self.folder.path()).ask(&init).await.map_err(words)?;
         let repo = self.repo();

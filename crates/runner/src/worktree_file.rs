@@ -56,10 +56,10 @@ pub(crate) fn open(root: &Path, path: &str) -> Result<File, FileFault> {
         }
         let here = folders.last().ok_or(FileFault::Outside)?;
         match open_step(here, &step)? {
-            Step::Folder(folder) => folders.push(folder),
-            Step::File(file) if rest.is_empty() => return Ok(file),
-            Step::File(_) => return Err(FileFault::NotFound),
-            Step::Link(target) => {
+            PathStep::Folder(folder) => folders.push(folder),
+            PathStep::File(file) if rest.is_empty() => return Ok(file),
+            PathStep::File(_) => return Err(FileFault::NotFound),
+            PathStep::Link(target) => {
                 links += 1;
                 if links > LINKS_MAX {
                     return Err(FileFault::NotFound);
@@ -114,13 +114,13 @@ fn open_root(root: &Path) -> Result<OwnedFd, FileFault> {
     })
 }
 
-enum Step {
+enum PathStep {
     Folder(OwnedFd),
     File(File),
     Link(OsString),
 }
 
-fn open_step(here: &OwnedFd, name: &OsStr) -> Result<Step, FileFault> {
+fn open_step(here: &OwnedFd, name: &OsStr) -> Result<PathStep, FileFault> {
     // Pipes must not block, and a terminal must not become ours.
     let quietly = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened =
@@ -130,14 +130,14 @@ fn open_step(here: &OwnedFd, name: &OsStr) -> Result<Step, FileFault> {
             let facts = rustix::fs::fstat(&opened);
             let facts = facts.map_err(|error| FileFault::Failed(error.to_string()))?;
             match FileType::from_raw_mode(facts.st_mode) {
-                FileType::Directory => Ok(Step::Folder(opened)),
-                FileType::RegularFile => Ok(Step::File(File::from(opened))),
+                FileType::Directory => Ok(PathStep::Folder(opened)),
+                FileType::RegularFile => Ok(PathStep::File(File::from(opened))),
                 _ => Err(FileFault::NotPlain),
             }
         }
         Err(Errno::LOOP | Errno::MLINK) => {
             match rustix::fs::readlinkat(here, name, Vec::new()) {
-                Ok(target) => Ok(Step::Link(OsString::from_vec(target.into_bytes()))),
+                Ok(target) => Ok(PathStep::Link(OsString::from_vec(target.into_bytes()))),
                 // The name was a link a moment ago.
                 Err(_) => Err(FileFault::NotFound),
             }

@@ -55,7 +55,7 @@ use callboard_domain::world::Queued;
 pub use board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use board::org::{BackQuery, OrgStore};
 pub use callboard_domain::desk::Outcome;
-pub use crew::epics::{Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+pub use crew::epics::{BusyWorker, EpicQuery, EpicStore, OrphanRun, StaleWorker, UnassignedTask};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};

@@ -13,7 +13,7 @@ use crate::task_name;
 use crate::tool::Toolset;
 
 pub(crate) use moment::NOTHING_READY;
-pub use moment::{Moment, Waiting};
+pub use moment::{ListedTask, Moment};
 pub use own::{OWN_BYTES_MAX, OwnPrompts};
 
 /// The prompts of one toolset, in names of its own tools.

@@ -43,12 +43,12 @@ pub enum TicketState {
     Cancelled,
 }
 
-enum Source {
+enum TicketSource {
     Handle(HandleId),
     Job(JobId),
 }
 
-impl Source {
+impl TicketSource {
     fn of(id: &str) -> Option<Self> {
         let handle = id.parse().map(Self::Handle).ok();
         handle.or_else(|| id.parse().map(Self::Job).ok())
@@ -88,13 +88,13 @@ impl From<At<Handle>> for Ticket {
 }
 
 pub async fn find(front: &Front, principal: &Principal, id: &str) -> Answer<Ticket> {
-    match Source::of(id) {
-        Some(Source::Handle(handle)) => {
+    match TicketSource::of(id) {
+        Some(TicketSource::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/get");
             let found = front.engine().handle_get(&op, handle).await?;
             Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned())))
         }
-        Some(Source::Job(job)) => {
+        Some(TicketSource::Job(job)) => {
             first(front, id, |tickets| tickets.find(front, principal, job)).await
         }
         None => Ok(Err(Unknown(id.to_owned()))),
@@ -108,12 +108,12 @@ pub async fn answer(
     id: &str,
     answers: Map<String, Value>,
 ) -> Answer<()> {
-    match Source::of(id) {
-        Some(Source::Handle(handle)) => {
+    match TicketSource::of(id) {
+        Some(TicketSource::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/update");
             Ok(there(front.engine().handle_answer(&op, handle, answers).await?, id))
         }
-        Some(Source::Job(job)) => {
+        Some(TicketSource::Job(job)) => {
             first(front, id, |tickets| tickets.answer(front, principal, job, answers.clone())).await
         }
         None => Ok(Err(Unknown(id.to_owned()))),
@@ -122,12 +122,12 @@ pub async fn answer(
 
 /// Asks the work to stop; it may finish all the same.
 pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Answer<()> {
-    match Source::of(id) {
-        Some(Source::Handle(handle)) => {
+    match TicketSource::of(id) {
+        Some(TicketSource::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/cancel");
             Ok(there(front.engine().handle_cancel(&op, handle).await?, id))
         }
-        Some(Source::Job(job)) => {
+        Some(TicketSource::Job(job)) => {
             first(front, id, |tickets| tickets.cancel(front, principal, job)).await
         }
         None => Ok(Err(Unknown(id.to_owned()))),

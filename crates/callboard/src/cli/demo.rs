@@ -33,7 +33,7 @@ pub struct DemoArgs {
 }
 
 /// A task of the story: its title, its dependencies, and the file that does it.
-struct Part {
+struct StoryTask {
     title: &'static str,
     after: &'static [usize],
     check: &'static str,
@@ -42,8 +42,8 @@ struct Part {
     file: (&'static str, &'static str),
 }
 
-const STORY: &[Part] = &[
-    Part {
+const STORY: &[StoryTask] = &[
+    StoryTask {
         title: "Write greet.sh",
         after: &[],
         check: "sh greet.sh | grep -q hello",
@@ -51,7 +51,7 @@ const STORY: &[Part] = &[
         agent: "agent:ada",
         file: ("greet.sh", "echo \"hello ${1:-world}\"\n"),
     },
-    Part {
+    StoryTask {
         title: "Test greet.sh with a name",
         after: &[0],
         check: "sh test.sh",
@@ -59,7 +59,7 @@ const STORY: &[Part] = &[
         agent: "agent:bob",
         file: ("test.sh", "test \"$(sh greet.sh ana)\" = \"hello ana\"\n"),
     },
-    Part {
+    StoryTask {
         title: "Explain it in the README",
         after: &[0],
         check: "grep -q greet.sh README.md",
@@ -67,7 +67,7 @@ const STORY: &[Part] = &[
         agent: "agent:ada",
         file: ("README.md", "Run `sh greet.sh NAME` and be greeted.\n"),
     },
-    Part {
+    StoryTask {
         title: "Write down the release",
         after: &[1, 2],
         check: "grep -q 1.0 CHANGES",
@@ -148,7 +148,7 @@ impl Script<'_> {
         ))
     }
 
-    async fn plan(&self, part: &Part, ids: &[String]) -> Result<String, Failure> {
+    async fn plan(&self, part: &StoryTask, ids: &[String]) -> Result<String, Failure> {
         let deps: Vec<&String> = part.after.iter().map(|index| &ids[*index]).collect();
         let mut checks = vec![json!({"desc": part.check, "cmd": part.check})];
         if part.looked_at {
@@ -159,7 +159,7 @@ impl Script<'_> {
         Ok(made["id"].as_str().unwrap_or_default().to_owned())
     }
 
-    async fn work(&self, part: &Part, id: &str) -> Result<(), Failure> {
+    async fn work(&self, part: &StoryTask, id: &str) -> Result<(), Failure> {
         let begin = json!({"id": id, "expected_actor": part.agent, "idempotency_key": id});
         let session = self.step(part.agent, "begin", begin, part.title).await?["id"].clone();
         if part.after.is_empty() {

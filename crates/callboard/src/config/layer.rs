@@ -67,11 +67,11 @@ impl Resolved {
         let mut all = Self { values, executors: Vec::new(), untrusted: Vec::new() };
         // From the weakest to the strongest; a later one replaces an earlier one.
         if let Some(user) = user_folder() {
-            all.take(Read::of(&user.join(CONFIG))?);
+            all.take(FileContent::of(&user.join(CONFIG))?);
         }
         if let Some(place) = place {
-            all.take_project(place, Read::of(&place.folder().join(CONFIG))?);
-            all.take(Read::of(&place.folder().join(LOCAL))?);
+            all.take_project(place, FileContent::of(&place.folder().join(CONFIG))?);
+            all.take(FileContent::of(&place.folder().join(LOCAL))?);
         }
         let values = &mut all.values;
         for key in KEYS {
@@ -92,7 +92,7 @@ impl Resolved {
         Ok(all)
     }
 
-    fn take(&mut self, read: Read) {
+    fn take(&mut self, read: FileContent) {
         self.values.extend(read.values);
         for (name, executor) in read.executors {
             self.executors.retain(|(known, _)| *known != name);
@@ -101,7 +101,7 @@ impl Resolved {
     }
 
     /// Takes the values of a repository's own file; guarded ones only if it is trusted.
-    fn take_project(&mut self, place: &Place, mut read: Read) {
+    fn take_project(&mut self, place: &Place, mut read: FileContent) {
         let is_guarded = |name: &str| Key::find(name).is_some_and(|key| key.is_guarded);
         let guarded = read.values.keys().filter(|name| is_guarded(name));
         let mut asks: Vec<String> = guarded.map(ToString::to_string).collect();
@@ -174,12 +174,12 @@ type Values = HashMap<&'static str, (Value, Origin)>;
 
 /// The content of one file.
 #[derive(Default)]
-struct Read {
+struct FileContent {
     values: Values,
     executors: Executors,
 }
 
-impl Read {
+impl FileContent {
     /// Empty for a file that does not exist.
     fn of(path: &Path) -> Result<Self, Failure> {
         let text = match fs::read_to_string(path) {
@@ -196,7 +196,7 @@ impl Read {
             Failure::config(format!("{}{}: {words}", path.display(), line_of(&text, error.span())))
         })?;
         let mut read = Self::default();
-        read_table(&File { path, text: &text }, document.as_table(), "", &mut read.values)?;
+        read_table(&ConfigFile { path, text: &text }, document.as_table(), "", &mut read.values)?;
         let described = document.as_table().get(EXECUTORS).and_then(Item::as_table_like);
         for (name, item) in described.into_iter().flat_map(TableLike::iter) {
             let executor = read_executor(item).map_err(|words| {
@@ -221,13 +221,13 @@ fn read_executor(item: &Item) -> Result<RawExecutor, String> {
     toml_edit::de::from_document(alone).map_err(|error| error.message().trim().to_owned())
 }
 
-struct File<'a> {
+struct ConfigFile<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
 fn read_table(
-    file: &File<'_>,
+    file: &ConfigFile<'_>,
     table: &dyn TableLike,
     prefix: &str,
     values: &mut Values,

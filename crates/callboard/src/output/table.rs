@@ -10,7 +10,7 @@ pub struct Table {
     heads: Vec<&'static str>,
     headed: bool,
     cut: bool,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableCell>>,
     /// How a column's cells are shortened in a narrow window.
     short: Vec<(usize, Shorten)>,
     /// Columns that are never cut, because people type their cells.
@@ -20,7 +20,7 @@ pub struct Table {
 /// A shorter form with the same meaning.
 pub type Shorten = fn(&str) -> String;
 
-struct Cell {
+struct TableCell {
     text: String,
     style: Style,
 }
@@ -66,7 +66,7 @@ impl Table {
     }
 
     pub fn row<const N: usize>(&mut self, cells: [(String, Style); N]) {
-        let cell = |(text, style): (String, Style)| Cell { text: one_line(&text), style };
+        let cell = |(text, style): (String, Style)| TableCell { text: one_line(&text), style };
         self.rows.push(cells.into_iter().map(cell).collect());
     }
 

@@ -176,7 +176,7 @@ impl BoardSettings {
 
     /// Sets a value, or says what the value must be. `agents` are the executors that exist.
     pub fn set(&mut self, key: SettingKey, value: &Value, agents: &[String]) -> Result<(), String> {
-        let judged = Judged { key, value };
+        let judged = GivenValue { key, value };
         match key {
             SettingKey::AutoReview => self.auto_review = judged.boolean()?,
             SettingKey::AutoApprove => self.auto_approve = judged.boolean()?,
@@ -219,12 +219,12 @@ fn model_place(key: SettingKey) -> usize {
 }
 
 /// A value from a caller, on its way into a setting.
-struct Judged<'v> {
+struct GivenValue<'v> {
     key: SettingKey,
     value: &'v Value,
 }
 
-impl Judged<'_> {
+impl GivenValue<'_> {
     fn wrong<T>(&self, wanted: &str) -> Result<T, String> {
         let got: String = self.value.to_string().chars().take(80).collect();
         Err(format!("{} must be {wanted}, got {got}", self.key.as_str()))

@@ -22,7 +22,7 @@ impl FilePatch {
 
 /// The role of a line in a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum PatchLine {
     /// The line begins a file.
     Start,
     Header,
@@ -44,7 +44,7 @@ impl Reader {
         (self.old_left, self.new_left)
     }
 
-    pub(super) fn line(&mut self, line: &str) -> Line {
+    pub(super) fn line(&mut self, line: &str) -> PatchLine {
         if self.old_left > 0 || self.new_left > 0 {
             let (old, new) = match line.as_bytes().first() {
                 None | Some(b' ' | b'\r') => (1, 1),
@@ -58,16 +58,16 @@ impl Reader {
             self.old_left = self.old_left.saturating_sub(old);
             self.new_left = self.new_left.saturating_sub(new);
             if !broken_off {
-                return Line::Content;
+                return PatchLine::Content;
             }
         }
         if let Some((old, new)) = hunk(line) {
             (self.old_left, self.new_left) = (old, new);
             self.in_git_header = false;
-            return Line::Header;
+            return PatchLine::Header;
         }
         if line.starts_with("\\ ") {
-            return Line::Content;
+            return PatchLine::Content;
         }
         let starts =
             line.starts_with("diff --git ") || (line.starts_with("--- ") && !self.in_git_header);
@@ -77,7 +77,7 @@ impl Reader {
             // `---` ends the header of `diff --git`, or begins a file itself.
             self.in_git_header = false;
         }
-        if starts { Line::Start } else { Line::Header }
+        if starts { PatchLine::Start } else { PatchLine::Header }
     }
 }
 
@@ -87,10 +87,10 @@ pub fn files(patch: &str) -> Vec<FilePatch> {
     let mut reader = Reader::default();
     for line in patch.lines() {
         let kind = reader.line(line);
-        if kind == Line::Content {
+        if kind == PatchLine::Content {
             continue;
         }
-        if kind == Line::Start {
+        if kind == PatchLine::Start {
             files.push(FilePatch::default());
         }
         if let Some(file) = files.last_mut() {

@@ -1,7 +1,7 @@
 //! Reads an agent's output as an answer: the last complete triple of sections DIFF, TEST_PLAN and NOTES, and the
 //! diff as git can take it.
 
-use super::patch::{self, Line, Reader};
+use super::patch::{self, PatchLine, Reader};
 use super::spec::Section;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,10 +140,10 @@ pub fn settle_line_ends(diff: &str, has_crlf: &dyn Fn(&str) -> bool) -> String {
     for line in diff.split_inclusive('\n') {
         let bare = line.strip_suffix('\n').unwrap_or(line);
         let kind = reader.line(bare.strip_suffix('\r').unwrap_or(bare));
-        if kind == Line::Start {
+        if kind == PatchLine::Start {
             keep = files.next().and_then(|file| file.old.as_deref()).is_some_and(has_crlf);
         }
-        let keeps = keep && kind == Line::Content && !bare.starts_with('\\');
+        let keeps = keep && kind == PatchLine::Content && !bare.starts_with('\\');
         settled.push_str(if keeps { bare } else { bare.strip_suffix('\r').unwrap_or(bare) });
         settled.push('\n');
     }

@@ -20,7 +20,7 @@ pub const TIMEOUT_S_MAX: u32 = 86_400;
 #[serde(rename_all = "camelCase")]
 pub struct JobSpec {
     pub repo: Repo,
-    pub task: Wanted,
+    pub task: TaskRequest,
     pub scope: Scope,
     pub context: Option<Context>,
     pub output_contract: [Section; 3],
@@ -55,7 +55,7 @@ impl Repo {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Wanted {
+pub struct TaskRequest {
     pub title: String,
     pub description: String,
     pub acceptance: Vec<String>,

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{OpContext, Scope};
-use crate::job::Taken;
+use crate::job::LeasedJob;
 use crate::ports::{Courier, Letter};
 use crate::time::rfc3339_ms;
 use crate::{Engine, EngineError};
@@ -70,7 +70,11 @@ impl Engine {
         Ok(sent)
     }
 
-    async fn delivery_try(&self, courier: &dyn Courier, taken: &Taken) -> Result<(), EngineError> {
+    async fn delivery_try(
+        &self,
+        courier: &dyn Courier,
+        taken: &LeasedJob,
+    ) -> Result<(), EngineError> {
         let Job { id: job, tries, .. } = taken.job;
         let Some(delivery) = self.parts.store.delivery(&taken.org, job).await? else {
             return Err(EngineError::Internal(format!("{job} has no message to send")));

@@ -55,16 +55,16 @@ pub enum WaitEnd {
 }
 
 /// Counts a wait while it lasts.
-struct Counted<'a>(&'a AtomicUsize);
+struct CountedWait<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> CountedWait<'a> {
     fn among(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedWait<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -149,7 +149,7 @@ impl Engine {
         mut seen: u64,
         began: Instant,
     ) -> Result<WaitEnd, EngineError> {
-        let _counted = Counted::among(&self.card_waits);
+        let _counted = CountedWait::among(&self.card_waits);
         let total = wait.timeout.as_secs_f64();
         let deadline = began + wait.timeout;
         let mut tick = tokio::time::interval(PROGRESS_EVERY);

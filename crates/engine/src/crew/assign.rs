@@ -2,6 +2,8 @@
 //! store whenever something may have changed, when a server starts, and on a tick, so that a lost notification loses no
 //! task.
 
+use std::sync::Arc;
+
 use callboard_domain::command::{AGENTS, AgentAdd, Command, CrewAssign, WorkPlace};
 use callboard_domain::crew::assignment::{
     self, Choice, NextWorker, makes_place_for_new, next_worker,
@@ -12,7 +14,7 @@ use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_domain::task::Task;
-use callboard_store::{MailQuery, Waiting};
+use callboard_store::{MailQuery, UnassignedTask};
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::base_from;
@@ -53,7 +55,7 @@ impl Engine {
         let store = &self.parts.store;
         let mut done = self.reports_write().await;
         for merged in store.crew_merged(BATCH).await? {
-            let op = crew_op(&merged);
+            let op = crew_op(&merged.org);
             done += seen_to(merged.task, self.crew_merge_settle(&op, merged.task).await)?;
         }
         for orphan in store.crew_orphans(BATCH).await? {
@@ -61,11 +63,11 @@ impl Engine {
         }
         for adrift in store.crew_adrift(BATCH).await? {
             let (agent, task) = (adrift.agent, adrift.task);
-            let op = crew_op(&Waiting { org: adrift.org, task });
+            let op = crew_op(&adrift.org);
             let freed = self.act(&op, Command::CrewFree { agent, task }).await;
             done += seen_to(task, freed.map(|applied| applied.changed))?;
         }
-        let mut full: Vec<std::sync::Arc<str>> = Vec::new();
+        let mut full: Vec<Arc<str>> = Vec::new();
         for waiting in store.crew_waiting(BATCH).await? {
             if full.contains(&waiting.org) {
                 continue;
@@ -83,8 +85,8 @@ impl Engine {
     }
 
     /// Gives up an open task of an epic that was cancelled.
-    async fn crew_orphan_end(&self, orphan: &Waiting) -> Result<bool, EngineError> {
-        let op = crew_op(orphan);
+    async fn crew_orphan_end(&self, orphan: &UnassignedTask) -> Result<bool, EngineError> {
+        let op = crew_op(&orphan.org);
         let At { it: CardSeen { record, card }, now } = self.card_get(&op, orphan.task).await?;
         // A removed epic cannot be read: then the store's word counts.
         let epic = self.epic_above(&orphan.org, &record.task).await?;
@@ -102,8 +104,8 @@ impl Engine {
         self.epic_task_end(&op, &epic_task(row, None, now)).await
     }
 
-    async fn crew_place(&self, waiting: &Waiting) -> Result<Placed, EngineError> {
-        let op = crew_op(waiting);
+    async fn crew_place(&self, waiting: &UnassignedTask) -> Result<Placed, EngineError> {
+        let op = crew_op(&waiting.org);
         let At { it: seen, now } = match self.card_get(&op, waiting.task).await {
             Ok(seen) => seen,
             Err(EngineError::Refused(_)) => return Ok(Placed::NotHere),
@@ -377,7 +379,7 @@ pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<u
 }
 
 /// The context of commands that the rules themselves give.
-pub(crate) fn crew_op(of: &Waiting) -> OpContext {
+pub(crate) fn crew_op(org: &Arc<str>) -> OpContext {
     let actor = "system:crew".parse().expect("a constant actor is well formed");
-    OpContext::new(Principal { org: of.org.clone(), ..Principal::local(actor) }, "crew")
+    OpContext::new(Principal { org: org.clone(), ..Principal::local(actor) }, "crew")
 }

@@ -11,7 +11,7 @@ use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::work::prompt::Post as Told;
 use callboard_domain::work::{Role, WorkOrder};
-use callboard_store::{MailQuery, Post, Stray, Waiting};
+use callboard_store::{BusyWorker, MailQuery, OrphanRun};
 use sha2::{Digest, Sha256};
 
 use crate::board::card::CardSeen;
@@ -31,7 +31,7 @@ impl Engine {
     pub(crate) async fn crew_runs_see(&self) -> Result<usize, EngineError> {
         let store = &self.parts.store;
         let mut done = 0;
-        for Stray { org, job } in store.crew_strays(POSTS_MAX).await? {
+        for OrphanRun { org, job } in store.crew_strays(POSTS_MAX).await? {
             self.act_as_runner(&org, Command::WorkStop { job }).await?;
             done += 1;
         }
@@ -50,8 +50,8 @@ impl Engine {
         Ok(done)
     }
 
-    async fn crew_post_see(&self, post: &Post) -> Result<bool, EngineError> {
-        let op = crew_op(&Waiting { org: post.org.clone(), task: post.task });
+    async fn crew_post_see(&self, post: &BusyWorker) -> Result<bool, EngineError> {
+        let op = crew_op(&post.org);
         let At { it: seen, now } = self.card_get(&op, post.task).await?;
         let Some(newest) = &seen.record.newest else { return Ok(false) };
         if !is_at_post(&post.agent, &seen.record.task, Some(newest), now) {
@@ -90,8 +90,8 @@ impl Engine {
     }
 
     /// Sends mail about a busy worker that is silent; once per silence.
-    async fn crew_silence_tell(&self, post: &Post) -> Result<bool, EngineError> {
-        let op = crew_op(&Waiting { org: post.org.clone(), task: post.task });
+    async fn crew_silence_tell(&self, post: &BusyWorker) -> Result<bool, EngineError> {
+        let op = crew_op(&post.org);
         let At { it: seen, now } = self.card_get(&op, post.task).await?;
         if !task_state(&seen, now).is_at_work() {
             return Ok(false);
@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// The command that queues a worker's run; `None` for a task without files.
-    async fn crew_run_wanted(&self, post: &Post) -> Result<Option<WorkSubmit>, EngineError> {
+    async fn crew_run_wanted(&self, post: &BusyWorker) -> Result<Option<WorkSubmit>, EngineError> {
         let Some(machine) = self.machine_of(&post.org, post.task).await? else { return Ok(None) };
         let order = WorkOrder {
             role: Role::Crew,
@@ -170,7 +170,7 @@ impl Engine {
 
 /// The id of a mail about a silence, derived from the silence itself, so that every process that notices it sends the
 /// same mail. Rises with time like any other id.
-fn silence_mail(post: &Post, after_s: u32) -> MailId {
+fn silence_mail(post: &BusyWorker, after_s: u32) -> MailId {
     let since = post.heard_at.plus_s(after_s);
     let mut hash = Sha256::new();
     hash.update(format!("{}\n{}\n{}\n{}", post.org, post.agent, post.task, since.0));

@@ -69,16 +69,16 @@ pub struct Digest {
 
 /// Cached digests. An entry holds while neither the task nor the knowledge changes.
 #[derive(Default)]
-pub(crate) struct Digests(Mutex<HashMap<(Arc<str>, TaskId), Kept>>);
+pub(crate) struct Digests(Mutex<HashMap<(Arc<str>, TaskId), CachedDigest>>);
 
-struct Kept {
+struct CachedDigest {
     updated_at: Timestamp,
     version: KnowledgeVersion,
     references: Vec<KnowledgeHit>,
 }
 
 impl Digests {
-    fn kept(&self) -> MutexGuard<'_, HashMap<(Arc<str>, TaskId), Kept>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<(Arc<str>, TaskId), CachedDigest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +109,7 @@ impl Digests {
             kept.clear();
         }
         let references = references.to_vec();
-        let found = Kept { updated_at: task.updated_at, version, references };
+        let found = CachedDigest { updated_at: task.updated_at, version, references };
         kept.insert((org.clone(), task.task), found);
     }
 }

@@ -13,7 +13,7 @@ use callboard_store::{DueJob, Outcome};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::job::Taken;
+use crate::job::LeasedJob;
 use crate::ports::{EmbedFault, Embedder};
 use crate::{Engine, EngineError, counts};
 
@@ -100,7 +100,7 @@ impl Engine {
     async fn embed_all(
         &self,
         embedder: &dyn Embedder,
-        taken: &Taken,
+        taken: &LeasedJob,
         done: &mut usize,
     ) -> Result<(), EngineError> {
         let (store, model) = (&self.parts.store, embedder.model());

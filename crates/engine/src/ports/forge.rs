@@ -13,7 +13,7 @@ pub trait Forge: Send + Sync {
         &self,
         kind: ForgeKind,
         pull: &PullRef,
-        wanted: &Wanted,
+        wanted: &PullStateRequest,
     ) -> Result<PullState, ForgeFault>;
 
     /// Opens a pull for a branch that is there already; returns the open pull of that branch, if it has one.
@@ -81,7 +81,7 @@ pub enum ForgeOff {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PullStateRequest {
     pub checks: bool,
     pub files: bool,
 }

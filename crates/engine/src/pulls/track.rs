@@ -11,13 +11,13 @@ use callboard_domain::forge::{ForgeKind, PullRef, project_of};
 use callboard_domain::job::JobId;
 use callboard_domain::pull::{CLOSED, LOCAL, MERGED, OPEN, Pull};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::relay::spec::Wanted as Asked;
+use callboard_domain::relay::spec::TaskRequest;
 use callboard_domain::run::Run;
 use callboard_store::{OpenPulls, PullOf, PullTurn, PullsOf};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{AgentRunner, Branch, BranchState, NewPull, PatchOrder, Wanted};
+use crate::ports::{AgentRunner, Branch, BranchState, NewPull, PatchOrder, PullStateRequest};
 use crate::{Engine, EngineError};
 
 /// The time limit from the patch to the pull request.
@@ -237,7 +237,7 @@ impl Engine {
 
     async fn step_at(&self, kind: ForgeKind, pull: &Pull) -> Option<PullStep> {
         let named = PullRef { project: pull.repo.clone(), number: pull.number };
-        match self.parts.forge.as_ref()?.pull(kind, &named, &Wanted::default()).await {
+        match self.parts.forge.as_ref()?.pull(kind, &named, &PullStateRequest::default()).await {
             Ok(state) if state.merged => {
                 Some(PullStep::Merged { commit: state.merge_commit, asked: false })
             }
@@ -278,7 +278,7 @@ pub(crate) fn project(kind: ForgeKind, branch: &Branch) -> Result<String, String
 }
 
 /// The body of a pull request.
-fn body(asked: &Asked, job: JobId) -> String {
+fn body(asked: &TaskRequest, job: JobId) -> String {
     let mut text = asked.description.trim_end().to_owned();
     if !asked.acceptance.is_empty() {
         text.push_str("\n\nAcceptance:\n");

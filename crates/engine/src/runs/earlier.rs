@@ -13,7 +13,7 @@ use callboard_domain::run::RunRecord;
 
 use crate::board::card::CardSeen;
 use crate::ports::EarlierRuns;
-use crate::runs::patch::Taken;
+use crate::runs::patch::LeasedRun;
 use crate::{Engine, EngineError};
 
 /// The pause between two tries to end a process.
@@ -29,7 +29,7 @@ impl Engine {
     /// Returns when no process of these runs is left. Dropping it ends the wait.
     pub(crate) async fn run_make_way(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         runs: Vec<EarlierRuns>,
     ) -> Result<(), EngineError> {
         let Some(agents) = self.parts.agents.as_ref().filter(|_| !runs.is_empty()) else {
@@ -57,7 +57,7 @@ impl Engine {
     /// As `run_make_way`, for a run in a task's workspace, where all other runs of the task have worked too.
     pub(crate) async fn work_make_way(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         task: TaskId,
         attempt: u32,
     ) -> Result<(), EngineError> {

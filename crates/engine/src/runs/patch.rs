@@ -43,7 +43,7 @@ pub(crate) struct RunQueue {
 
 /// A run that this process has leased.
 #[derive(Clone)]
-pub(crate) struct Taken {
+pub(crate) struct LeasedRun {
     pub org: Arc<str>,
     pub job: JobId,
     pub fence: u64,
@@ -188,7 +188,7 @@ impl Engine {
     }
 
     /// The next job in the queue, if there is one and a place for it.
-    async fn run_lease_next(&self) -> Result<Option<(Taken, RunRecord)>, EngineError> {
+    async fn run_lease_next(&self) -> Result<Option<(LeasedRun, RunRecord)>, EngineError> {
         let (rule, machine) = (&self.parts.runs, &self.parts.machine);
         for due in self.parts.store.runs_due(JobKind::Run, machine, BATCH).await? {
             let lease = RunLease {
@@ -205,7 +205,7 @@ impl Engine {
                 Ok(outcome) => {
                     let record = run_of(outcome)?;
                     let fence = record.run.fence;
-                    return Ok(Some((Taken { org: due.org, job: due.job.id, fence }, record)));
+                    return Ok(Some((LeasedRun { org: due.org, job: due.job.id, fence }, record)));
                 }
                 Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(None),
                 // Another process leased it first, or its task waits for something.
@@ -220,7 +220,7 @@ impl Engine {
     async fn run_job(
         self: &Arc<Self>,
         agents: &dyn AgentRunner,
-        taken: Taken,
+        taken: LeasedRun,
         record: RunRecord,
         give_up: CancellationToken,
     ) {
@@ -232,7 +232,7 @@ impl Engine {
     async fn run_through(
         self: &Arc<Self>,
         agents: &dyn AgentRunner,
-        taken: &Taken,
+        taken: &LeasedRun,
         record: RunRecord,
         give_up: CancellationToken,
     ) -> Result<(), EngineError> {
@@ -293,7 +293,7 @@ impl Engine {
     /// Keeps the lease; returns when the run must stop.
     pub(crate) async fn run_watched(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         mut feed: RunFeed,
         (lease_s, heartbeat): (u32, Duration),
         left: Duration,
@@ -331,7 +331,7 @@ impl Engine {
     /// process has lost the run.
     async fn run_keep_report(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         patch: Option<String>,
         out: Option<String>,
         logs: String,
@@ -362,7 +362,7 @@ impl Engine {
     }
 
     /// Whether this process still has the run. A process that was frozen has lost its lease.
-    pub(crate) async fn run_is_ours(&self, taken: &Taken) -> Result<bool, EngineError> {
+    pub(crate) async fn run_is_ours(&self, taken: &LeasedRun) -> Result<bool, EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         Ok(now.is_some_and(|now| is_of(&now.record, taken)))
     }
@@ -370,7 +370,7 @@ impl Engine {
     /// Records the result of a run.
     async fn run_over(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         verdict: RunVerdict,
         summary: String,
     ) -> Result<(), EngineError> {
@@ -386,7 +386,7 @@ impl Engine {
 
 /// Whether the run is still the one that was leased. A lost run keeps its fencing token until the next one begins; its
 /// state, queued, tells.
-fn is_of(now: &RunRecord, taken: &Taken) -> bool {
+fn is_of(now: &RunRecord, taken: &LeasedRun) -> bool {
     now.run.fence == taken.fence && !matches!(now.job.state, JobState::Queued { .. })
 }
 
@@ -409,7 +409,7 @@ async fn queue_moved(feed: &mut Option<RunFeed>) {
 /// Passes an agent's questions on to the readers of its job.
 pub(crate) struct AsksFor {
     pub engine: Arc<Engine>,
-    pub taken: Taken,
+    pub taken: LeasedRun,
 }
 
 #[async_trait]
@@ -428,7 +428,7 @@ impl Asks for AsksFor {
 
 impl AsksFor {
     async fn answered(&self, question: Question) -> Result<bool, EngineError> {
-        let (engine, Taken { org, job, fence }) = (&self.engine, &self.taken);
+        let (engine, LeasedRun { org, job, fence }) = (&self.engine, &self.taken);
         let mut feed = engine.run_feed(Some(*job)).await?;
         let Question { text, command } = question;
         let ask = Command::RunAsk { job: *job, fence: *fence, text, command };

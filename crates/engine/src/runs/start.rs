@@ -34,7 +34,7 @@ use crate::board::workspace::leftovers;
 use crate::context::Principal;
 use crate::ports::{Door, DoorKey, Up, WorkReport, Worked, Workers};
 use crate::runs::follow::{TailKeeper, keep_paced};
-use crate::runs::patch::{AsksFor, Taken};
+use crate::runs::patch::{AsksFor, LeasedRun};
 use crate::runs::queue::run_of;
 use crate::runs::token::RunPass;
 use crate::task::place::WorkspaceFault;
@@ -45,7 +45,7 @@ pub(crate) const BATCH: usize = 32;
 
 /// A run that this process has leased, with its task.
 pub(crate) struct Ground {
-    pub(crate) taken: Taken,
+    pub(crate) taken: LeasedRun,
     pub(crate) run: Run,
     pub(crate) order: WorkOrder,
     pub(crate) record: TaskRecord,
@@ -94,7 +94,7 @@ enum Told {
 /// Keeps the tail of a run's output.
 struct TailOf<'a> {
     store: &'a dyn Store,
-    taken: &'a Taken,
+    taken: &'a LeasedRun,
 }
 
 #[async_trait]
@@ -104,7 +104,7 @@ impl TailKeeper for TailOf<'_> {
     }
 
     async fn keep(&self, text: String) {
-        let Taken { org, job, fence } = self.taken;
+        let LeasedRun { org, job, fence } = self.taken;
         if let Err(error) = self.store.run_tail_put(org, *job, *fence, &text).await {
             tracing::info!(%error, %job, "cannot keep an agent's output so far");
         }
@@ -203,7 +203,7 @@ impl Engine {
             return Ok(Leased::Not);
         };
         let agent = if order.role == Role::Crew { order.asked_by.clone() } else { agent };
-        let taken = Taken { org: org.clone(), job, fence: run.fence };
+        let taken = LeasedRun { org: org.clone(), job, fence: run.fence };
         let ground = Ground { taken, run, order, record, card, settings, executor, agent };
         Ok(Leased::Begun(ground.into()))
     }
@@ -410,7 +410,7 @@ impl Engine {
     }
 
     /// Records that the agent is at work; false when another run has followed or this one is no longer wanted.
-    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart], up: &Up) -> bool {
+    async fn work_up(&self, taken: &LeasedRun, parts: &[WorkspacePart], up: &Up) -> bool {
         let place = parts.iter().find_map(|part| part.worktree.as_ref());
         let place = WorkPlace {
             worktree: place.map(|place| place.path.display().to_string()),
@@ -444,13 +444,17 @@ impl Engine {
     }
 
     /// Keeps the output so far for readers, without an event.
-    async fn work_tail_keep(&self, taken: &Taken, heard: watch::Receiver<String>) -> Infallible {
+    async fn work_tail_keep(
+        &self,
+        taken: &LeasedRun,
+        heard: watch::Receiver<String>,
+    ) -> Infallible {
         keep_paced(&TailOf { store: &*self.parts.store, taken }, heard).await;
         std::future::pending().await
     }
 
     /// Turns the kept tail of a lost run into its log.
-    async fn work_tail_save(&self, taken: &Taken) -> Result<(), EngineError> {
+    async fn work_tail_save(&self, taken: &LeasedRun) -> Result<(), EngineError> {
         match self.parts.store.run_tail(&taken.org, taken.job).await? {
             Some(tail) => self.work_logs_keep(taken, tail.fence, tail.text).await,
             None => Ok(()),
@@ -460,7 +464,7 @@ impl Engine {
     /// Appends a run's log to the job's logs, in place of its tail. The logs of earlier runs stay.
     async fn work_logs_keep(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         of: u64,
         logs: String,
     ) -> Result<(), EngineError> {
@@ -493,7 +497,7 @@ impl Engine {
 
     async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
         self.crew_hindered(ground, &end).await?;
-        let Taken { org, job, fence } = &ground.taken;
+        let LeasedRun { org, job, fence } = &ground.taken;
         let (job, fence) = (*job, *fence);
         let settings = self.board_settings(org).await?;
         let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::context::OpContext;
-use crate::job::Taken;
+use crate::job::LeasedJob;
 use crate::runs::start::BATCH;
 use crate::{Engine, EngineError};
 
@@ -57,7 +57,7 @@ impl Engine {
         Ok(started)
     }
 
-    async fn stop_through(&self, taken: &Taken) -> Result<(), EngineError> {
+    async fn stop_through(&self, taken: &LeasedJob) -> Result<(), EngineError> {
         let Job { id: job, tries, task, .. } = taken.job;
         let mut stopped = match task {
             Some(task) => self.work_stop(&taken.org, task, GONE_WITHIN).await?,

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::context::OpContext;
 use crate::ports::Saying;
-use crate::runs::patch::Taken;
+use crate::runs::patch::LeasedRun;
 use crate::{At, Engine, EngineError};
 
 impl Engine {
@@ -27,7 +27,7 @@ impl Engine {
     }
 
     /// Records that the agent of a run has the messages up to this time.
-    pub(crate) async fn task_hear(&self, taken: &Taken, task: TaskId, upto: Timestamp) {
+    pub(crate) async fn task_hear(&self, taken: &LeasedRun, task: TaskId, upto: Timestamp) {
         let hear = Command::TaskHear { task, job: taken.job, upto };
         if let Err(error) = self.act_as_runner(&taken.org, hear).await {
             // The agent then gets them again, which is better than never.
@@ -38,7 +38,7 @@ impl Engine {
     /// Passes messages on to the agent of a run while it works; `after` is the time of the last message it has.
     pub(crate) async fn work_tell(
         &self,
-        taken: &Taken,
+        taken: &LeasedRun,
         task: TaskId,
         mut after: Timestamp,
         says: mpsc::Sender<Saying>,

@@ -8,7 +8,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_store::JobQuery;
 
 use crate::context::{OpContext, Principal, Scope};
-use crate::job::Taken;
+use crate::job::LeasedJob;
 use crate::{Engine, EngineError};
 
 /// The backoff before checks that cannot run here are tried again.
@@ -19,7 +19,7 @@ const GIVE_UP_AFTER_MS: i64 = 60 * 60 * 1000;
 impl Engine {
     /// Runs the job's checks and ends the job. If the checks were requested again meanwhile, the job stays queued, so
     /// the final result is about the newest files.
-    pub(crate) async fn check_job(&self, taken: &Taken) -> Result<(), EngineError> {
+    pub(crate) async fn check_job(&self, taken: &LeasedJob) -> Result<(), EngineError> {
         let end = match self.checks_of_review(taken).await {
             Ok(end) => end,
             Err(EngineError::Refused(Refusal::CheckInfrastructure { message })) => {
@@ -35,7 +35,7 @@ impl Engine {
         }
     }
 
-    async fn checks_of_review(&self, taken: &Taken) -> Result<JobEnd, EngineError> {
+    async fn checks_of_review(&self, taken: &LeasedJob) -> Result<JobEnd, EngineError> {
         let Some(task) = taken.job.task else { return Ok(JobEnd::Done) };
         let principal = Principal { org: taken.org.clone(), ..Principal::local(self.runner()) };
         let op = OpContext::new(principal, "check");
@@ -56,7 +56,7 @@ impl Engine {
     /// Whether every command check passes; `None` when the checks changed while they ran.
     async fn checks_record(
         &self,
-        taken: &Taken,
+        taken: &LeasedJob,
         task: TaskId,
         checked: Checked,
     ) -> Result<Option<bool>, EngineError> {

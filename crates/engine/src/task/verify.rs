@@ -10,12 +10,12 @@ use callboard_domain::task::TaskRecord;
 use callboard_store::DueJob;
 
 use crate::context::{OpContext, Principal};
-use crate::job::Taken;
-use crate::ports::{ForgeFault, Wanted};
+use crate::job::LeasedJob;
+use crate::ports::{ForgeFault, PullStateRequest};
 use crate::{Engine, EngineError};
 
 impl Engine {
-    pub(crate) async fn verify(&self, taken: &Taken) -> Result<(), EngineError> {
+    pub(crate) async fn verify(&self, taken: &LeasedJob) -> Result<(), EngineError> {
         let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
             Err(EngineError::Refused(Refusal::CheckInfrastructure { message })) => {
@@ -45,7 +45,7 @@ impl Engine {
     /// The verdict so far, the results of checks, and the state of the task's own files.
     async fn look(
         &self,
-        taken: &Taken,
+        taken: &LeasedJob,
     ) -> Result<(Found, Option<Checked>, Option<String>), EngineError> {
         let record = match taken.job.task {
             Some(task) => self.parts.store.task(&taken.org, task).await?,
@@ -76,7 +76,7 @@ impl Engine {
         pull: &PullRef,
     ) -> Found {
         let Some(forge) = &self.parts.forge else { return VerifyFault::ForgeUnconfigured.found() };
-        let wanted = Wanted {
+        let wanted = PullStateRequest {
             checks: !contract.required_checks.is_empty(),
             files: !contract.files.is_empty(),
         };
@@ -95,7 +95,7 @@ impl Engine {
     /// Runs the command checks that do not pass for the current files.
     async fn checks_now(
         &self,
-        taken: &Taken,
+        taken: &LeasedJob,
         record: &TaskRecord,
     ) -> Result<Option<Checked>, EngineError> {
         if !record.task.checks.iter().any(|check| check.is_command()) {

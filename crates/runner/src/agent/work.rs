@@ -14,13 +14,13 @@ use super::{LocalAgents, own_variables, quiet_git};
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
 use crate::executor::mcp::BoardServer;
-use crate::executor::{McpBy, Said};
+use crate::executor::{ExecutorReport, McpBy};
 use crate::guarded::WorktreeDirs;
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
 use crate::sandbox::port_of_its_own;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, OpenTerminal};
 
 #[async_trait]
 impl Workers for LocalAgents {
@@ -119,13 +119,13 @@ impl LocalAgents {
         let mut live = Live::create(folder.path());
         let terminal = match &call.terminal {
             Some(wish) => {
-                let place = terminal::Place {
+                let place = terminal::TerminalPlace {
                     run: folder.path(),
                     workdir: &call.folder,
                     environment: &self.settings.environment,
                     confinement: confinement.as_ref(),
                 };
-                let opened = Terminal::open(wish, place).await;
+                let opened = OpenTerminal::open(wish, place).await;
                 log.note(match &opened {
                     Ok(terminal) => format!("terminal: {}", terminal.shown().attach()),
                     Err(words) => format!("the terminal did not open: {words}"),
@@ -167,13 +167,15 @@ impl LocalAgents {
         log.stream("stderr", &log.shown(&ran.stderr));
         folder.close().await;
         Ok(match ran.said {
-            Said::Stopped if timed_out && !stop.is_cancelled() => {
+            ExecutorReport::Stopped if timed_out && !stop.is_cancelled() => {
                 Worked::Failed(format!("Timeout after {}s", call.timeout.as_secs()))
             }
-            Said::Stopped => Worked::Stopped,
-            Said::NotStarted(words) => Worked::NotStarted(words),
-            Said::Failed(words) | Said::Output(Err(words)) => Worked::Failed(words),
-            Said::Output(Ok(reply)) => Worked::Replied(reply),
+            ExecutorReport::Stopped => Worked::Stopped,
+            ExecutorReport::NotStarted(words) => Worked::NotStarted(words),
+            ExecutorReport::Failed(words) | ExecutorReport::Output(Err(words)) => {
+                Worked::Failed(words)
+            }
+            ExecutorReport::Output(Ok(reply)) => Worked::Replied(reply),
         })
     }
 }

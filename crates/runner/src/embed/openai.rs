@@ -45,7 +45,7 @@ struct Breaker {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EmbeddingsResponse {
     data: Vec<Item>,
 }
 
@@ -85,7 +85,11 @@ impl OpenAiEmbedder {
 }
 
 /// The endpoint's answer for these texts.
-async fn ask(wire: &Wire, place: &OpenAiPlace, texts: &[String]) -> Result<Answer, EmbedFault> {
+async fn ask(
+    wire: &Wire,
+    place: &OpenAiPlace,
+    texts: &[String],
+) -> Result<EmbeddingsResponse, EmbedFault> {
     let asked = json!({"model": place.model, "input": texts, "encoding_format": "float"});
     let mut request = Request::post(format!("{}/embeddings", place.url.trim_end_matches('/')))
         .header(CONTENT_TYPE, "application/json")
@@ -110,7 +114,7 @@ async fn ask(wire: &Wire, place: &OpenAiPlace, texts: &[String]) -> Result<Answe
 }
 
 /// The vectors of `asked` texts, in the order of the texts.
-fn vectors(answer: Answer, asked: usize) -> Result<Vec<Vec<f32>>, EmbedFault> {
+fn vectors(answer: EmbeddingsResponse, asked: usize) -> Result<Vec<Vec<f32>>, EmbedFault> {
     let mut items = answer.data;
     if items.len() != asked {
         return Err(unavailable(format!("gave {} vectors for {asked} texts", items.len())));

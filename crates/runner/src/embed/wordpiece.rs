@@ -17,7 +17,7 @@ pub(super) struct WordPiece {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct TokenizerFile {
     normalizer: Normalizer,
     model: Model,
 }
@@ -38,7 +38,7 @@ impl WordPiece {
     pub fn read(path: &Path) -> Result<Self, String> {
         let at = |words: String| format!("{}: {words}", path.display());
         let text = std::fs::read(path).map_err(|e| at(e.to_string()))?;
-        let file: File = serde_json::from_slice(&text).map_err(|e| at(e.to_string()))?;
+        let file: TokenizerFile = serde_json::from_slice(&text).map_err(|e| at(e.to_string()))?;
         if file.normalizer.kind != "BertNormalizer" || !file.normalizer.lowercase {
             return Err(at("is not the tokenizer of an uncased BERT model".into()));
         }

@@ -14,9 +14,9 @@ use super::command::{Call, failed, not_started};
 use super::heard::Heard;
 use super::mcp;
 use super::wire::{Message, Wire};
-use super::{Ran, Said};
+use super::{ExecutorReport, Ran};
 use crate::budget::Budget;
-use crate::process::{Ending, Pipes, converse};
+use crate::process::{Pipes, ProcessEnd, converse};
 use crate::run_log::text_of;
 
 /// The parties and rules around a conversation.
@@ -57,16 +57,21 @@ pub(crate) async fn run(
     };
     let stderr = text_of(&ended.stderr.ends());
     let said = match (ended.ending, turn) {
-        (Ending::Canceled | Ending::TimedOut, _) => Said::Stopped,
-        (Ending::Exited(_), Some(Ok(reason))) if reason == "refusal" || reason == "cancelled" => {
-            Said::Failed(format!("Executor '{}' ended its turn with {reason}", executor.name))
+        (ProcessEnd::Canceled | ProcessEnd::TimedOut, _) => ExecutorReport::Stopped,
+        (ProcessEnd::Exited(_), Some(Ok(reason)))
+            if reason == "refusal" || reason == "cancelled" =>
+        {
+            ExecutorReport::Failed(format!(
+                "Executor '{}' ended its turn with {reason}",
+                executor.name
+            ))
         }
-        (Ending::Exited(_), Some(Ok(_))) => Said::Output(Ok(heard.answer())),
-        (Ending::Exited(_), Some(Err(Broken::Error(words)))) => {
-            Said::Failed(format!("Executor '{}': {words}", executor.name))
+        (ProcessEnd::Exited(_), Some(Ok(_))) => ExecutorReport::Output(Ok(heard.answer())),
+        (ProcessEnd::Exited(_), Some(Err(Broken::Error(words)))) => {
+            ExecutorReport::Failed(format!("Executor '{}': {words}", executor.name))
         }
-        (Ending::Exited(code), Some(Err(Broken::Gone)) | None) => {
-            Said::Failed(failed(executor, code, ended.signal, &stderr))
+        (ProcessEnd::Exited(code), Some(Err(Broken::Gone)) | None) => {
+            ExecutorReport::Failed(failed(executor, code, ended.signal, &stderr))
         }
     };
     Ran { said, stdout: heard.transcript(), stderr }

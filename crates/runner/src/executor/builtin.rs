@@ -18,7 +18,7 @@ pub(super) fn all() -> Vec<ExecutorSettings> {
     vec![claude(), codex(), gemini(), opencode(), copilot(), kimi()]
 }
 
-struct Agent {
+struct BuiltinAgent {
     name: &'static str,
     command: &'static str,
     write_command: &'static str,
@@ -28,7 +28,7 @@ struct Agent {
     writable: &'static [&'static str],
 }
 
-impl Agent {
+impl BuiltinAgent {
     fn settings(self) -> ExecutorSettings {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -49,7 +49,7 @@ impl Agent {
 }
 
 fn claude() -> ExecutorSettings {
-    let agent = Agent {
+    let agent = BuiltinAgent {
         name: "claude",
         command: "claude -p --output-format json --model {model} --strict-mcp-config \
                   --disallowedTools Bash,Edit,Write,NotebookEdit",
@@ -66,7 +66,7 @@ fn claude() -> ExecutorSettings {
 }
 
 fn codex() -> ExecutorSettings {
-    let agent = Agent {
+    let agent = BuiltinAgent {
         name: "codex",
         command: "codex exec --sandbox read-only --skip-git-repo-check --color never \
                   --model {model} --output-last-message {output_file} -",
@@ -83,7 +83,7 @@ fn codex() -> ExecutorSettings {
 }
 
 fn gemini() -> ExecutorSettings {
-    let agent = Agent {
+    let agent = BuiltinAgent {
         name: "gemini",
         command: "gemini --model {model} --output-format json --approval-mode plan",
         write_command: "gemini --model {model} --output-format json --approval-mode yolo",
@@ -103,7 +103,7 @@ fn gemini() -> ExecutorSettings {
 }
 
 fn opencode() -> ExecutorSettings {
-    Agent {
+    BuiltinAgent {
         name: "opencode",
         command: "opencode run --agent plan --model {model}",
         write_command: "opencode run --model {model}",
@@ -116,7 +116,7 @@ fn opencode() -> ExecutorSettings {
 }
 
 fn copilot() -> ExecutorSettings {
-    let agent = Agent {
+    let agent = BuiltinAgent {
         name: "copilot",
         command: "copilot --acp --model {model}",
         write_command: "copilot --acp --model {model}",
@@ -129,7 +129,7 @@ fn copilot() -> ExecutorSettings {
 }
 
 fn kimi() -> ExecutorSettings {
-    let agent = Agent {
+    let agent = BuiltinAgent {
         name: "kimi",
         command: "kimi acp",
         write_command: "kimi acp",

@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::mcp::{self, BoardServer};
 use super::settings::{ExecutorSettings, OutputFrom, PromptBy};
-use super::{Ran, Said};
+use super::{ExecutorReport, Ran};
 use crate::environment::Variables;
-use crate::process::{self, Ending, Leash, Output, Program};
+use crate::process::{self, Leash, Output, ProcessEnd, Program};
 use crate::run_log::text_of;
 use crate::sandbox::Confinement;
-use crate::tail::Ends;
+use crate::tail::CutOutput;
 
 /// One call of an executor, independent of its kind.
 pub(crate) struct Call<'a> {
@@ -164,11 +164,13 @@ pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
     let (stdout, stderr) = (ended.stdout.ends(), ended.stderr.ends());
     let (stdout_text, stderr_text) = (text_of(&stdout), text_of(&stderr));
     let said = match ended.ending {
-        Ending::TimedOut | Ending::Canceled => Said::Stopped,
-        Ending::Exited(Some(code)) if executor.success_codes.contains(&code) => {
-            Said::Output(output(&executor.output, stdout, &output_file, bytes_max))
+        ProcessEnd::TimedOut | ProcessEnd::Canceled => ExecutorReport::Stopped,
+        ProcessEnd::Exited(Some(code)) if executor.success_codes.contains(&code) => {
+            ExecutorReport::Output(output(&executor.output, stdout, &output_file, bytes_max))
         }
-        Ending::Exited(code) => Said::Failed(failed(executor, code, ended.signal, &stderr_text)),
+        ProcessEnd::Exited(code) => {
+            ExecutorReport::Failed(failed(executor, code, ended.signal, &stderr_text))
+        }
     };
     Ran { said, stdout: stdout_text, stderr: stderr_text }
 }
@@ -179,7 +181,7 @@ pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran
         io::ErrorKind::NotFound => format!("Executor '{}': {program} not found", executor.name),
         _ => format!("Executor '{}' cannot be started: {error}", executor.name),
     };
-    Ran { said: Said::NotStarted(words), stdout: String::new(), stderr: String::new() }
+    Ran { said: ExecutorReport::NotStarted(words), stdout: String::new(), stderr: String::new() }
 }
 
 /// The failure in words: exit code and the last line of stderr.
@@ -202,7 +204,7 @@ pub(super) fn failed(
 
 fn output(
     from: &OutputFrom,
-    stdout: Ends,
+    stdout: CutOutput,
     output_file: &Path,
     bytes_max: usize,
 ) -> Result<String, String> {

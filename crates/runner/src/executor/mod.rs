@@ -84,12 +84,12 @@ fn is_executable(program: &Path) -> bool {
 
 /// The result of a run, before its answer is judged.
 pub(crate) struct Ran {
-    pub(crate) said: Said,
+    pub(crate) said: ExecutorReport,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-pub(crate) enum Said {
+pub(crate) enum ExecutorReport {
     /// Ended by the token: the canceller knows why.
     Stopped,
     /// The program did not start. In words for a summary, like `Failed`.

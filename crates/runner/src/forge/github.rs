@@ -3,7 +3,7 @@
 mod merge;
 
 use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
-use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, Wanted};
+use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -72,7 +72,7 @@ struct GitHubFile {
 pub(super) async fn pull(
     api: &Api,
     pull: &PullRef,
-    wanted: &Wanted,
+    wanted: &PullStateRequest,
 ) -> Result<PullState, ForgeFault> {
     let repo = format!("/repos/{}", pull.project);
     let at = format!("{repo}/pulls/{}", pull.number);

@@ -5,7 +5,7 @@ mod merge;
 use std::collections::HashMap;
 
 use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
-use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, Wanted};
+use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -62,7 +62,7 @@ struct Diff {
 pub(super) async fn pull(
     api: &Api,
     pull: &PullRef,
-    wanted: &Wanted,
+    wanted: &PullStateRequest,
 ) -> Result<PullState, ForgeFault> {
     let project = format!("/projects/{}", pull.project.replace('/', "%2F"));
     let at = format!("{project}/merge_requests/{}", pull.number);

@@ -35,7 +35,7 @@ pub(super) struct Api {
     kind: ForgeKind,
     /// The root without a trailing slash.
     root: String,
-    origin: Origin,
+    origin: TokenOrigin,
     token: ForgeToken,
     authorization: HeaderValue,
     wire: OnceCell<Wire>,
@@ -43,7 +43,7 @@ pub(super) struct Api {
 
 /// The origin to which a token may go.
 #[derive(PartialEq, Eq)]
-struct Origin {
+struct TokenOrigin {
     scheme: String,
     host: String,
     port: Option<u16>,
@@ -55,7 +55,7 @@ pub(super) struct Pages<P> {
     pub cut: bool,
 }
 
-struct Answer {
+struct ForgeResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -69,7 +69,8 @@ impl Api {
     ) -> Result<Self, ForgeSettingsError> {
         let uri: Uri = url.parse().map_err(|_| ForgeSettingsError::Url(kind))?;
         let is_root = uri.query().is_none() && !url.contains('#');
-        let origin = Origin::of(&uri).filter(|_| is_root).ok_or(ForgeSettingsError::Url(kind))?;
+        let origin =
+            TokenOrigin::of(&uri).filter(|_| is_root).ok_or(ForgeSettingsError::Url(kind))?;
         let authorization = HeaderValue::try_from(format!("Bearer {}", token.reveal()));
         let mut authorization = authorization.map_err(|_| ForgeSettingsError::Token(kind))?;
         authorization.set_sensitive(true);
@@ -175,11 +176,21 @@ impl Api {
         Ok(Pages { pages, cut: true })
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, ForgeFault> {
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<ForgeResponse, ForgeFault> {
         self.ask_at(method, &format!("{}{path}", self.root), body).await
     }
 
-    async fn ask_at(&self, method: Method, url: &str, body: Bytes) -> Result<Answer, ForgeFault> {
+    async fn ask_at(
+        &self,
+        method: Method,
+        url: &str,
+        body: Bytes,
+    ) -> Result<ForgeResponse, ForgeFault> {
         let answer = tokio::time::timeout(REQUEST_TIME_MAX, self.follow(method, url, body)).await;
         let late = format!("no answer within {} s", REQUEST_TIME_MAX.as_secs());
         let answer = answer.unwrap_or_else(|_| Err(self.unavailable(&late)))?;
@@ -187,7 +198,12 @@ impl Api {
         if answer.status.is_success() { Ok(answer) } else { Err(self.fault(&answer)) }
     }
 
-    async fn follow(&self, method: Method, url: &str, body: Bytes) -> Result<Answer, ForgeFault> {
+    async fn follow(
+        &self,
+        method: Method,
+        url: &str,
+        body: Bytes,
+    ) -> Result<ForgeResponse, ForgeFault> {
         let mut uri: Uri = url.parse().map_err(|_| ForgeFault::NotFound)?;
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.exchange(&method, uri, body.clone()).await?;
@@ -205,7 +221,12 @@ impl Api {
         Err(self.unavailable("it redirects too often"))
     }
 
-    async fn exchange(&self, method: &Method, uri: Uri, body: Bytes) -> Result<Answer, ForgeFault> {
+    async fn exchange(
+        &self,
+        method: &Method,
+        uri: Uri,
+        body: Bytes,
+    ) -> Result<ForgeResponse, ForgeFault> {
         let wire = self.wire.get_or_try_init(|| wire::wire(self.origin.scheme == "https"));
         let wire = wire.await.map_err(|error| self.unavailable(&chain(&error)))?;
         let request = Request::builder()
@@ -225,7 +246,7 @@ impl Api {
             Some(_) => self.unavailable("its answer is too long"),
             None => self.unavailable(&chain(&*error)),
         })?;
-        Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+        Ok(ForgeResponse { status: parts.status, headers: parts.headers, body: body.to_bytes() })
     }
 
     fn accepted(&self) -> &'static str {
@@ -242,19 +263,19 @@ impl Api {
         let is_path = location.starts_with('/') && !location.starts_with("//");
         let whole = if is_path { self.origin.with(&location) } else { location.into_owned() };
         let uri: Option<Uri> = whole.parse().ok();
-        let uri = uri.filter(|uri| Origin::of(uri).is_some_and(|there| there == self.origin));
+        let uri = uri.filter(|uri| TokenOrigin::of(uri).is_some_and(|there| there == self.origin));
         uri.ok_or_else(|| {
             self.refused("it redirects to another address; if the forge moved, change its API root")
         })
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ForgeFault> {
+    fn read<T: DeserializeOwned>(&self, answer: &ForgeResponse) -> Result<T, ForgeFault> {
         serde_json::from_slice(&answer.body)
             .map_err(|error| self.unavailable(&format!("an answer that cannot be read: {error}")))
     }
 
-    fn fault(&self, answer: &Answer) -> ForgeFault {
-        let Answer { status, headers, body } = answer;
+    fn fault(&self, answer: &ForgeResponse) -> ForgeFault {
+        let ForgeResponse { status, headers, body } = answer;
         let said = complaint(body);
         let words = match &said {
             Some(said) => format!("{} {said}", status.as_u16()),
@@ -296,7 +317,7 @@ impl Api {
     }
 }
 
-impl Origin {
+impl TokenOrigin {
     fn of(uri: &Uri) -> Option<Self> {
         let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
 use callboard_engine::ports::{
-    Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, Wanted,
+    Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, PullStateRequest,
 };
 
 use http::Api;
@@ -95,7 +95,7 @@ impl Forge for ForgeClient {
         &self,
         kind: ForgeKind,
         pull: &PullRef,
-        wanted: &Wanted,
+        wanted: &PullStateRequest,
     ) -> Result<PullState, ForgeFault> {
         in_time(kind, async {
             match kind {

@@ -14,13 +14,13 @@ const OPENCODE: &str = ".callboard/opencode.json";
 
 const FIRST_WORDS: &str = "Read .callboard/start_prompt.md and follow it.";
 
-pub(super) struct Agent {
+pub(super) struct PairAgent {
     /// An executor's name.
     name: String,
     words: Vec<String>,
 }
 
-impl Agent {
+impl PairAgent {
     pub(super) fn of(order: &PairOrder) -> Self {
         let program = order.program.clone().unwrap_or_else(|| order.agent.clone());
         let how: &[&str] = match order.agent.as_str() {
@@ -143,12 +143,12 @@ mod tests {
         ];
         for (name, typed, written) in table {
             let order = order(name, None);
-            let agent = Agent::of(&order);
+            let agent = PairAgent::of(&order);
             assert_eq!(agent.command_line(), typed);
             let files: Vec<&str> = agent.files(&order).into_iter().map(|(path, _)| path).collect();
             assert_eq!(files, written, "{name}");
         }
-        let own = Agent::of(&order("mine", Some("/opt/my agent")));
+        let own = PairAgent::of(&order("mine", Some("/opt/my agent")));
         assert_eq!(own.command_line(), "'/opt/my agent'");
     }
 }

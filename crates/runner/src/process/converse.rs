@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::streams::Stream;
-use super::{AFTER_KILL, Ended, Ending, Program, spawn};
+use super::{AFTER_KILL, Ended, ProcessEnd, Program, spawn};
 use crate::tail::Tail;
 
 /// How long the program may take to shut down after the conversation is complete.
@@ -48,7 +48,7 @@ pub(crate) async fn converse<T>(
                 () = tokio::time::sleep(grace) => None,
                 never = running.streams.serve() => match never {},
             };
-            (stopped, patience) = (Some(Ending::Canceled), grace.saturating_sub(asked.elapsed()));
+            (stopped, patience) = (Some(ProcessEnd::Canceled), grace.saturating_sub(asked.elapsed()));
             said
         }
         said = &mut talk => Some(said),

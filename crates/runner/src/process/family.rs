@@ -41,8 +41,8 @@ pub(super) fn kill_found(find: impl Fn() -> Vec<Pid>) -> usize {
     if found.is_empty() {
         return 0;
     }
-    let held: Vec<(Pid, Held)> =
-        found.iter().filter_map(|pid| Some((*pid, Held::of(*pid)?))).collect();
+    let held: Vec<(Pid, ProcessHandle)> =
+        found.iter().filter_map(|pid| Some((*pid, ProcessHandle::of(*pid)?))).collect();
     let still = find();
     for (_, held) in held.iter().filter(|(pid, _)| still.contains(pid)) {
         held.kill();
@@ -51,14 +51,14 @@ pub(super) fn kill_found(find: impl Fn() -> Vec<Pid>) -> usize {
 }
 
 /// A process that stays identified even when its number is reused.
-enum Held {
+enum ProcessHandle {
     #[cfg(target_os = "linux")]
     Process(std::os::fd::OwnedFd),
     /// Kernels before 5.3 and other systems identify processes by number alone.
     Number(Pid),
 }
 
-impl Held {
+impl ProcessHandle {
     #[cfg(target_os = "linux")]
     fn of(pid: Pid) -> Option<Self> {
         match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {

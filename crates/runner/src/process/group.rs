@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::keeper::Kept;
+use super::keeper::Keeper;
 use super::{AFTER_KILL, family};
 
 /// How long a killed family may take to end. Only a process stuck in the kernel needs longer.
@@ -22,7 +22,7 @@ const FAMILY_END_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Group {
     /// The leader's process, or that of its keeper.
     pub(super) child: Child,
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<Keeper>,
     pub(super) watchman: Option<Child>,
     pub(super) exits: tokio::signal::unix::Signal,
     /// The mark of its processes, until none is left.

@@ -39,7 +39,7 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 const FILES_MAX: RawFd = 65_536;
 
 /// Our side of a keeper.
-pub(super) struct Kept {
+pub(super) struct Keeper {
     lifeline: Option<PipeWriter>,
     news: pipe::Receiver,
     pub(super) leader: Pid,
@@ -50,14 +50,14 @@ pub(super) struct Kept {
 }
 
 /// Our ends of the pipes before the program runs.
-pub(super) struct Ends {
+pub(super) struct KeeperPipes {
     lifeline: PipeWriter,
     news: PipeReader,
 }
 
 /// Puts a keeper before the program. Every other `pre_exec` must be registered after this one; the program's process
 /// alone executes it.
-pub(super) fn post(command: &mut Command) -> io::Result<Ends> {
+pub(super) fn post(command: &mut Command) -> io::Result<KeeperPipes> {
     let (theirs, lifeline) = io::pipe()?;
     let (news, tell) = io::pipe()?;
     let keep = move || {
@@ -74,13 +74,13 @@ pub(super) fn post(command: &mut Command) -> io::Result<Ends> {
     };
     // SAFETY: between fork and exec this makes system calls and asks for no memory.
     unsafe { command.pre_exec(keep) };
-    Ok(Ends { lifeline, news })
+    Ok(KeeperPipes { lifeline, news })
 }
 
-impl Kept {
+impl Keeper {
     /// For a program that runs: its keeper has reported its number by then, or does so at once.
-    pub(super) fn new(ends: Ends) -> io::Result<Self> {
-        let Ends { lifeline, mut news } = ends;
+    pub(super) fn new(ends: KeeperPipes) -> io::Result<Self> {
+        let KeeperPipes { lifeline, mut news } = ends;
         let mut number = [0; 4];
         news.read_exact(&mut number)?;
         let leader = Pid::from_raw(i32::from_ne_bytes(number));

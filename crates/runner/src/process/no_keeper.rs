@@ -9,19 +9,19 @@ use tokio::process::Command;
 
 pub(super) const IS_THERE: bool = false;
 
-pub(super) struct Ends(Infallible);
+pub(super) struct KeeperPipes(Infallible);
 
-pub(super) struct Kept {
+pub(super) struct Keeper {
     pub(super) leader: Pid,
     never: Infallible,
 }
 
-pub(super) fn post(_: &mut Command) -> io::Result<Ends> {
+pub(super) fn post(_: &mut Command) -> io::Result<KeeperPipes> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-impl Kept {
-    pub(super) fn new(ends: Ends) -> io::Result<Self> {
+impl Keeper {
+    pub(super) fn new(ends: KeeperPipes) -> io::Result<Self> {
         match ends.0 {}
     }
 

@@ -27,7 +27,7 @@ pub async fn forward(
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> Result<(), RemoteFault> {
-    let line = Arc::new(Line {
+    let line = Arc::new(BoardLink {
         board,
         output: tokio::sync::Mutex::new(Box::new(output)),
         running: Mutex::default(),
@@ -82,7 +82,7 @@ enum Met {
     Fault(RemoteFault),
 }
 
-struct Line {
+struct BoardLink {
     board: RemoteBoard,
     output: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
     /// Requests under way, by their ids as JSON.
@@ -91,7 +91,7 @@ struct Line {
     over: CancellationToken,
 }
 
-impl Line {
+impl BoardLink {
     /// Handles one message of the client. An `initialize` or a notification is sent before the next line is read, so
     /// that the server gets them in order; other requests run concurrently.
     async fn take(self: &Arc<Self>, message: Value, tasks: &mut JoinSet<()>) {

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
 use super::way::Way;
-use super::{Source, has_commit, quiet, words};
+use super::{ObjectSource, has_commit, quiet, words};
 use crate::git::Git;
 
 /// The caches; one fetch of an address at a time.
@@ -50,7 +50,7 @@ impl Caches {
         (url, has_tokens): (&str, bool),
         branch: &str,
         commit: &str,
-    ) -> Result<Source, String> {
+    ) -> Result<ObjectSource, String> {
         let digest = Sha256::digest(url);
         let name = hex(&digest[..16]);
         let caches = jobs.join(".cache");
@@ -72,7 +72,7 @@ impl Caches {
             let way = self.way(url, has_tokens).await?;
             self.fetch((&cache, &way), url, branch, commit).await?;
         }
-        Source::at(&cache).await
+        ObjectSource::at(&cache).await
     }
 
     async fn fetch(

@@ -7,14 +7,14 @@ use crate::git::GitFault;
 
 /// A path that a patch changes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct PatchedPath {
     pub(crate) path: String,
     /// Whether the path is a link before or after.
     pub(crate) is_link: bool,
 }
 
 pub(crate) enum Applied {
-    Cleanly(Vec<Change>),
+    Cleanly(Vec<PatchedPath>),
     /// The conflict in git's words.
     Conflict(String),
 }
@@ -42,7 +42,7 @@ impl Workspace {
         while let (Some(facts), Some(path)) = (fields.next(), fields.next()) {
             let facts = String::from_utf8_lossy(facts);
             let is_link = facts.split([' ', ':']).any(|mode| mode == "120000");
-            changes.push(Change { path: String::from_utf8_lossy(path).into_owned(), is_link });
+            changes.push(PatchedPath { path: String::from_utf8_lossy(path).into_owned(), is_link });
         }
         Ok(Applied::Cleanly(changes))
     }

@@ -21,19 +21,19 @@ pub trait EpicStore: Send + Sync {
     /// Tasks of an epic, the oldest first, without scratchpads.
     async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError>;
     /// Tasks of crews that a worker could take now, in every org, the oldest first.
-    async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
+    async fn crew_waiting(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError>;
     /// Open tasks of crews whose epic was given up.
-    async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
+    async fn crew_orphans(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError>;
     /// Tasks of crews in review whose pull request was approved, and has been merged since.
-    async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
+    async fn crew_merged(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError>;
     /// The page of the newest pull request of each task of an epic that has one.
     async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
     /// Workers whose task is closed, removed or held by another actor.
-    async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError>;
+    async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError>;
     /// Workers that have an open task without an open dep, in every org.
-    async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError>;
+    async fn crew_posts(&self, limit: usize) -> Result<Vec<BusyWorker>, StoreError>;
     /// Open runs of workers that do not have their task any more.
-    async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError>;
+    async fn crew_strays(&self, limit: usize) -> Result<Vec<OrphanRun>, StoreError>;
     /// Workers for a task: those that are on it already, then idle ones that did not fail, the longest idle first.
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError>;
     async fn workers_count(&self, org: &str) -> Result<u64, StoreError>;
@@ -53,13 +53,13 @@ pub struct EpicQuery {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct UnassignedTask {
     pub org: Arc<str>,
     pub task: TaskId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adrift {
+pub struct StaleWorker {
     pub org: Arc<str>,
     pub agent: AgentId,
     /// The task that the worker was on.
@@ -68,7 +68,7 @@ pub struct Adrift {
 
 /// A worker with its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Post {
+pub struct BusyWorker {
     pub org: Arc<str>,
     pub agent: AgentId,
     pub task: TaskId,
@@ -82,7 +82,7 @@ pub struct Post {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
+pub struct OrphanRun {
     pub org: Arc<str>,
     pub job: JobId,
 }
@@ -139,8 +139,8 @@ pub(crate) fn merged(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_waiting<R: Cells>(row: &mut Reader<'_, R>) -> Result<Waiting, R::Error> {
-    Ok(Waiting { org: row.str()?.into(), task: row.task()? })
+pub(crate) fn read_waiting<R: Cells>(row: &mut Reader<'_, R>) -> Result<UnassignedTask, R::Error> {
+    Ok(UnassignedTask { org: row.str()?.into(), task: row.task()? })
 }
 
 /// Values: the org and the epic. Of several pull requests of a task the newest comes last.
@@ -165,9 +165,9 @@ pub(crate) fn adrift(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_adrift<R: Cells>(row: &mut Reader<'_, R>) -> Result<Adrift, R::Error> {
-    let Waiting { org, task } = read_waiting(row)?;
-    Ok(Adrift { org, agent: row.word("agent", AgentId::parse)?, task })
+pub(crate) fn read_adrift<R: Cells>(row: &mut Reader<'_, R>) -> Result<StaleWorker, R::Error> {
+    let UnassignedTask { org, task } = read_waiting(row)?;
+    Ok(StaleWorker { org, agent: row.word("agent", AgentId::parse)?, task })
 }
 
 /// The actor of the agent `g`.
@@ -189,9 +189,9 @@ pub(crate) fn posts(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_post<R: Cells>(row: &mut Reader<'_, R>) -> Result<Post, R::Error> {
-    let Adrift { org, agent, task } = read_adrift(row)?;
-    Ok(Post {
+pub(crate) fn read_post<R: Cells>(row: &mut Reader<'_, R>) -> Result<BusyWorker, R::Error> {
+    let StaleWorker { org, agent, task } = read_adrift(row)?;
+    Ok(BusyWorker {
         org,
         agent,
         task,
@@ -213,8 +213,8 @@ pub(crate) fn strays(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_stray<R: Cells>(row: &mut Reader<'_, R>) -> Result<Stray, R::Error> {
-    Ok(Stray { org: row.str()?.into(), job: JobId(row.id()?) })
+pub(crate) fn read_stray<R: Cells>(row: &mut Reader<'_, R>) -> Result<OrphanRun, R::Error> {
+    Ok(OrphanRun { org: row.str()?.into(), job: JobId(row.id()?) })
 }
 
 /// Values: the org and the task.

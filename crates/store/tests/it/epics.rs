@@ -11,7 +11,8 @@ use callboard_domain::rights::AgentType;
 use callboard_domain::task::Task;
 use callboard_domain::work::{Role, WorkOrder};
 use callboard_store::{
-    Adrift, AgentQuery, CardRow, EpicQuery, OpenPulls, Post, PullQuery, PullsOf, Stray, Waiting,
+    AgentQuery, BusyWorker, CardRow, EpicQuery, OpenPulls, OrphanRun, PullQuery, PullsOf,
+    StaleWorker, UnassignedTask,
 };
 
 use crate::conformance::conformance;
@@ -74,7 +75,7 @@ fn assign(task: TaskId, worker: &str) -> Command {
     }))
 }
 
-fn ids(found: Vec<Waiting>) -> Vec<TaskId> {
+fn ids(found: Vec<UnassignedTask>) -> Vec<TaskId> {
     found.into_iter().map(|it| it.task).collect()
 }
 
@@ -250,7 +251,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     assert!(merged(&f, epic).await.is_empty());
     f.done("human:ana", f.to(a, "done")).await;
     let adrift = f.store.crew_adrift(10).await.unwrap();
-    assert_eq!(adrift, [Adrift { org: f.home.org.clone(), agent: id("w1"), task: a }]);
+    assert_eq!(adrift, [StaleWorker { org: f.home.org.clone(), agent: id("w1"), task: a }]);
     f.done("system:crew", Command::CrewFree { agent: id("w1"), task: a }).await;
     assert!(f.store.crew_adrift(10).await.unwrap().is_empty());
 }
@@ -285,7 +286,7 @@ async fn a_worker_at_its_post_is_known_with_its_run_and_its_mail(f: Fixture) {
     f.clock.advance_ms(1000);
     f.done("system:crew", assign(a, "w1")).await;
     let post = async || {
-        let posts: Vec<Post> = f.store.crew_posts(10).await.unwrap();
+        let posts: Vec<BusyWorker> = f.store.crew_posts(10).await.unwrap();
         assert_eq!(posts.len(), 1, "{posts:?}");
         posts.into_iter().next().unwrap()
     };
@@ -332,7 +333,7 @@ async fn a_worker_at_its_post_is_known_with_its_run_and_its_mail(f: Fixture) {
     assert!(f.store.crew_strays(10).await.unwrap().is_empty());
     f.done("human:ana", Command::AgentRemove { agent: id("w1") }).await;
     assert!(f.store.crew_posts(10).await.unwrap().is_empty());
-    let stray = Stray { org: f.home.org.clone(), job };
+    let stray = OrphanRun { org: f.home.org.clone(), job };
     assert_eq!(f.store.crew_strays(10).await.unwrap(), [stray]);
     f.clock.advance_ms(100_000);
     let late = f.store.runs_overdue(9).await.unwrap();

@@ -34,14 +34,14 @@ impl Source {
 
 /// Both addresses of a connection.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct ConnectionAddresses {
     pub peer: SocketAddr,
     pub local: SocketAddr,
 }
 
 /// Requests in progress, and since when the server waits if there are none.
 #[derive(Clone, Copy)]
-struct Turn {
+struct ConnectionState {
     requests: usize,
     waits: Waits,
 }
@@ -56,16 +56,20 @@ enum Waits {
 
 pub(crate) struct Connection {
     source: Source,
-    ends: Option<Ends>,
+    ends: Option<ConnectionAddresses>,
     owner: OnceLock<Owner>,
-    turn: watch::Sender<Turn>,
+    turn: watch::Sender<ConnectionState>,
     /// Released when a request of this connection passes the gate.
     place: Mutex<Option<StrangerPlace>>,
 }
 
 impl Connection {
-    pub(super) fn new(source: Source, ends: Option<Ends>, place: StrangerPlace) -> Arc<Self> {
-        let turn = Turn { requests: 0, waits: Waits::ForHead(Instant::now()) };
+    pub(super) fn new(
+        source: Source,
+        ends: Option<ConnectionAddresses>,
+        place: StrangerPlace,
+    ) -> Arc<Self> {
+        let turn = ConnectionState { requests: 0, waits: Waits::ForHead(Instant::now()) };
         let place = Mutex::new(Some(place));
         let turn = watch::Sender::new(turn);
         Arc::new(Self { source, ends, owner: OnceLock::new(), turn, place })
@@ -73,7 +77,7 @@ impl Connection {
 
     /// The user at the other end. The kernel is asked once, by the first request that needs the answer.
     pub(super) fn owner(&self) -> Owner {
-        let ask = |Ends { peer, local }| peer::owner(peer, local);
+        let ask = |ConnectionAddresses { peer, local }| peer::owner(peer, local);
         *self.owner.get_or_init(|| self.ends.map_or(Owner::Unknown, ask))
     }
 
@@ -112,7 +116,7 @@ impl Connection {
     pub(super) async fn overdue(&self, head_within: Duration) {
         let mut turn = self.turn.subscribe();
         loop {
-            let Turn { requests, waits } = *turn.borrow_and_update();
+            let ConnectionState { requests, waits } = *turn.borrow_and_update();
             let since = match waits {
                 _ if requests > 0 => None,
                 Waits::ForHead(since) => Some(since),
@@ -145,18 +149,18 @@ impl Drop for InRequest {
 }
 
 /// A body that keeps its request in progress.
-pub(super) struct Held<B> {
+pub(super) struct HeldBody<B> {
     body: B,
     _request: Arc<InRequest>,
 }
 
-impl<B> Held<B> {
+impl<B> HeldBody<B> {
     pub(super) fn new(body: B, request: Arc<InRequest>) -> Self {
         Self { body, _request: request }
     }
 }
 
-impl<B: HttpBody + Unpin> HttpBody for Held<B> {
+impl<B: HttpBody + Unpin> HttpBody for HeldBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -237,11 +241,11 @@ impl AsyncWrite for Watched {
 /// real client sends its request at once, so the oldest ones only hold a place.
 pub(super) struct Strangers {
     max: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     by_source: HashMap<Source, BTreeMap<u64, CancellationToken>>,
 }
@@ -251,7 +255,7 @@ impl Strangers {
         Arc::new(Self { max, open: Mutex::default() })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

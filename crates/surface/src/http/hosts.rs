@@ -11,9 +11,9 @@ use super::HttpOptions;
 use crate::web;
 
 pub(crate) struct Hosts {
-    allowed: Vec<Place>,
+    allowed: Vec<HostPort>,
     /// The host of the pages, when they have a name of their own.
-    page: Option<Place>,
+    page: Option<HostPort>,
     /// The scheme by which browsers reach this server.
     scheme: &'static str,
     origins: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Hosts {
 
 /// Lower-case host, without the brackets of IPv6, and the port if one was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct HostPort {
     host: String,
     port: Option<u16>,
 }
@@ -71,8 +71,8 @@ impl Hosts {
         let hosts = options.allowed_hosts.iter().map(String::as_str).chain(public_host);
         let origins = options.allowed_origins.iter().map(|origin| plain(origin));
         Self {
-            allowed: hosts.filter_map(Place::parse).collect(),
-            page: options.page_host.as_deref().and_then(Place::parse),
+            allowed: hosts.filter_map(HostPort::parse).collect(),
+            page: options.page_host.as_deref().and_then(HostPort::parse),
             scheme: match &public {
                 Some(origin) if origin.starts_with("https://") => "https",
                 _ => "http",
@@ -84,7 +84,7 @@ impl Hosts {
 
     pub(crate) fn judge(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HostFault> {
         let named = named(uri, headers);
-        let host = Place::parse(&named).filter(|host| self.is_ours(host));
+        let host = HostPort::parse(&named).filter(|host| self.is_ours(host));
         let Some(host) = host else { return Err(HostFault::Host(named)) };
         if self.is_page(&host) && !web::is_for_people(uri.path()) {
             return Err(HostFault::PagesOnly(named));
@@ -106,7 +106,7 @@ impl Hosts {
     /// too, so that path answers under every name.
     pub(super) fn elsewhere(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
         let page = self.page.as_ref()?;
-        let asked = Place::parse(&named(uri, headers))?;
+        let asked = HostPort::parse(&named(uri, headers))?;
         if self.is_page(&asked) || !web::is_for_people(uri.path()) || uri.path() == "/events" {
             return None;
         }
@@ -115,24 +115,24 @@ impl Hosts {
         Some(format!("{}://{}{port}{path}", self.scheme, page.host))
     }
 
-    fn is_page(&self, host: &Place) -> bool {
+    fn is_page(&self, host: &HostPort) -> bool {
         self.page.as_ref().is_some_and(|page| page.covers(host))
     }
 
-    fn is_ours(&self, host: &Place) -> bool {
+    fn is_ours(&self, host: &HostPort) -> bool {
         let is_listed = self.allowed.iter().any(|allowed| allowed.covers(host));
         self.any || host.is_loopback() || is_listed || self.is_page(host)
     }
 
     /// Whether an origin is this server's or allowed. On loopback `localhost` and `127.0.0.1` are one machine, but
     /// another port is another program.
-    fn is_same_or_allowed(&self, origin: &str, host: &Place) -> bool {
+    fn is_same_or_allowed(&self, origin: &str, host: &HostPort) -> bool {
         if self.origins.contains(&plain(origin)) {
             return true;
         }
         let Some((scheme, place)) = plain(origin)
             .split_once("://")
-            .and_then(|(scheme, rest)| Some((scheme.to_owned(), Place::parse(rest)?)))
+            .and_then(|(scheme, rest)| Some((scheme.to_owned(), HostPort::parse(rest)?)))
         else {
             return false;
         };
@@ -143,7 +143,7 @@ impl Hosts {
     }
 }
 
-impl Place {
+impl HostPort {
     fn parse(text: &str) -> Option<Self> {
         let authority: Authority = text.trim().parse().ok()?;
         // `user@host` is no host, and a page cannot send it either.
@@ -155,7 +155,7 @@ impl Place {
     }
 
     /// Whether a host is this one; without a port it matches every port.
-    fn covers(&self, host: &Place) -> bool {
+    fn covers(&self, host: &HostPort) -> bool {
         self.host == host.host && self.port.is_none_or(|port| host.port == Some(port))
     }
 

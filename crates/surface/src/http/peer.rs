@@ -49,12 +49,12 @@ mod linux {
     /// A socket as the kernel describes it. A socket that its process closed has no inode, and then the kernel may
     /// report user 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) struct Found {
+    pub(super) struct SocketOwner {
         pub uid: u32,
         pub inode: u32,
     }
 
-    type Look = fn(SocketAddr, SocketAddr) -> io::Result<Option<Found>>;
+    type Look = fn(SocketAddr, SocketAddr) -> io::Result<Option<SocketOwner>>;
 
     pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Owner {
         let look = way();
@@ -120,7 +120,7 @@ mod linux {
     const ANSWER: usize = 72;
 
     /// One exact look-up; its cost does not grow with the number of sockets.
-    pub(super) fn by_diag(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Found>> {
+    pub(super) fn by_diag(from: SocketAddr, to: SocketAddr) -> io::Result<Option<SocketOwner>> {
         let kind = SocketType::DGRAM;
         let socket = socket_with(
             AddressFamily::NETLINK,
@@ -171,7 +171,7 @@ mod linux {
 
     /// `None` unless the answer is about this pair: for a pair that is gone the kernel may answer with a
     /// socket that listens on the port.
-    fn read(answer: &[u8], from: SocketAddr, to: SocketAddr) -> io::Result<Option<Found>> {
+    fn read(answer: &[u8], from: SocketAddr, to: SocketAddr) -> io::Result<Option<SocketOwner>> {
         let odd = || io::Error::other("an answer of sock_diag that cannot be read");
         let bytes = |start: usize, length: usize| answer.get(start..start + length).ok_or_else(odd);
         let short = |start| Ok::<_, io::Error>([bytes(start, 2)?[0], bytes(start, 2)?[1]]);
@@ -203,7 +203,7 @@ mod linux {
         };
         let source = address(HEAD + 8, HEAD + 4)?;
         let destination = address(HEAD + 24, HEAD + 6)?;
-        let found = Found {
+        let found = SocketOwner {
             uid: u32::from_ne_bytes(long(HEAD + 64)?),
             inode: u32::from_ne_bytes(long(HEAD + 68)?),
         };
@@ -211,7 +211,7 @@ mod linux {
     }
 
     /// Reads every socket of the machine: some milliseconds for thousands of them.
-    pub(super) fn by_lists(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Found>> {
+    pub(super) fn by_lists(from: SocketAddr, to: SocketAddr) -> io::Result<Option<SocketOwner>> {
         for list in ["/proc/net/tcp", "/proc/net/tcp6"] {
             let text = match std::fs::read_to_string(list) {
                 Ok(text) => text,
@@ -226,7 +226,7 @@ mod linux {
         Ok(None)
     }
 
-    fn on_line(line: &str, from: SocketAddr, to: SocketAddr) -> Option<Found> {
+    fn on_line(line: &str, from: SocketAddr, to: SocketAddr) -> Option<SocketOwner> {
         let mut words = line.split_whitespace();
         let (source, destination) = (listed(words.nth(1)?)?, listed(words.next()?)?);
         if (source, destination) != (from, to) {
@@ -234,7 +234,7 @@ mod linux {
         }
         // The state, both queues, the timer and the retransmissions stand before the user.
         let uid = words.nth(4)?.parse().ok()?;
-        Some(Found { uid, inode: words.nth(1)?.parse().ok()? })
+        Some(SocketOwner { uid, inode: words.nth(1)?.parse().ok()? })
     }
 
     /// `0100007F:0BB9`: each four bytes of an address as a number of this machine, then the port.

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use super::connection::{Connection, Ends, Held, Source, Strangers, Watched};
+use super::connection::{Connection, ConnectionAddresses, HeldBody, Source, Strangers, Watched};
 
 /// How long calls in flight may run after a shutdown was requested.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ pub async fn serve_http(
         };
         let source = Source::of(peer.ip());
         let (place, evicted) = strangers.enter(source);
-        let ends = stream.local_addr().ok().map(|local| Ends { peer, local });
+        let ends = stream.local_addr().ok().map(|local| ConnectionAddresses { peer, local });
         let connection = Connection::new(source, ends, place);
         let (router, shutdown, open) = (router.clone(), shutdown.clone(), open.clone());
         tokio::spawn(async move {
@@ -98,11 +98,11 @@ async fn converse(
     let io = TokioIo::new(Watched { stream, connection: connection.clone() });
     let service = service_fn(move |request: Request<Incoming>| {
         let (mut router, held) = (router.clone(), connection.begin());
-        let mut request = request.map(|body| Body::new(Held::new(body, held.clone())));
+        let mut request = request.map(|body| Body::new(HeldBody::new(body, held.clone())));
         request.extensions_mut().insert(connection.clone());
         async move {
             let response = router.call(request).await?;
-            Ok::<_, Infallible>(response.map(|body| Held::new(body, held)))
+            Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, held)))
         }
     });
     let mut serving = pin!(http1::Builder::new().serve_connection(io, service).with_upgrades());

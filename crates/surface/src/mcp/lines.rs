@@ -72,13 +72,13 @@ where
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             match self.read_line().await.ok()? {
-                Line::Whole => {}
-                Line::TooLong => {
+                LineRead::Whole => {}
+                LineRead::TooLong => {
                     let message = format!("a line is longer than {LINE_BYTES_MAX} bytes");
                     self.refuse(&Value::Null, ErrorCode::PARSE_ERROR, &message);
                     continue;
                 }
-                Line::End => return None,
+                LineRead::End => return None,
             }
             let message = self.parse();
             self.line.clear();
@@ -89,13 +89,13 @@ where
         }
     }
 
-    async fn read_line(&mut self) -> io::Result<Line> {
+    async fn read_line(&mut self) -> io::Result<LineRead> {
         loop {
             let chunk = self.input.fill_buf().await?;
             if chunk.is_empty() {
                 // A last line without a line end is still a line.
                 let left = !self.line.is_empty() && !self.skipping;
-                return Ok(if left { Line::Whole } else { Line::End });
+                return Ok(if left { LineRead::Whole } else { LineRead::End });
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(chunk.len(), |at| at + 1);
@@ -109,9 +109,9 @@ where
             } else if self.line.len() > LINE_BYTES_MAX {
                 self.line = Vec::new();
                 self.skipping = end.is_none();
-                return Ok(Line::TooLong);
+                return Ok(LineRead::TooLong);
             } else if end.is_some() {
-                return Ok(Line::Whole);
+                return Ok(LineRead::Whole);
             }
         }
     }
@@ -170,7 +170,7 @@ fn begins(request: &ClientRequest) -> bool {
     }
 }
 
-enum Line {
+enum LineRead {
     Whole,
     TooLong,
     End,

@@ -17,19 +17,19 @@ const LAST_WRITE: Duration = Duration::from_secs(5);
 
 pub(super) struct Outbox<W> {
     waiting: Mutex<Vec<u8>>,
-    writer: tokio::sync::Mutex<Writer<W>>,
+    writer: tokio::sync::Mutex<OutputWriter<W>>,
     /// Cancelled when the output is gone.
     unheard: CancellationToken,
 }
 
-struct Writer<W> {
+struct OutputWriter<W> {
     output: Option<W>,
     ready: Vec<u8>,
 }
 
 impl<W: AsyncWrite + Unpin> Outbox<W> {
     pub(super) fn new(output: W, unheard: CancellationToken) -> Self {
-        let writer = Writer { output: Some(output), ready: Vec::new() };
+        let writer = OutputWriter { output: Some(output), ready: Vec::new() };
         Self { waiting: Mutex::default(), writer: tokio::sync::Mutex::new(writer), unheard }
     }
 
@@ -79,7 +79,7 @@ fn locked(waiting: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<W: AsyncWrite + Unpin> Writer<W> {
+impl<W: AsyncWrite + Unpin> OutputWriter<W> {
     async fn write_all(&mut self, waiting: &Mutex<Vec<u8>>) -> io::Result<()> {
         loop {
             self.ready.clear();

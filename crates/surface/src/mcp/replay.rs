@@ -54,7 +54,7 @@ struct Event {
 }
 
 /// The next step of a reader that has seen all events up to some number.
-enum Next {
+enum NextEvent {
     Event(u64, ServerSseMessage),
     Wait,
     End,
@@ -97,15 +97,15 @@ impl Replay {
         log.streams.iter().find(of).map(|stream| stream.id.clone())
     }
 
-    fn next_after(&self, stream: &str, seen: u64) -> Next {
+    fn next_after(&self, stream: &str, seen: u64) -> NextEvent {
         let log = self.log();
         let Some(stream) = log.streams.iter().find(|kept| kept.id == stream) else {
-            return Next::End;
+            return NextEvent::End;
         };
         match stream.events.iter().find(|event| event.number > seen) {
-            Some(event) => Next::Event(event.number, event.message.clone()),
-            None if stream.finished.is_some() => Next::End,
-            None => Next::Wait,
+            Some(event) => NextEvent::Event(event.number, event.message.clone()),
+            None if stream.finished.is_some() => NextEvent::End,
+            None => NextEvent::Wait,
         }
     }
 }
@@ -208,12 +208,12 @@ impl EventStore for SharedReplay {
             async |(replay, stream, mut seen, mut newest)| loop {
                 newest.mark_unchanged();
                 match replay.next_after(&stream, seen) {
-                    Next::Event(number, message) => {
+                    NextEvent::Event(number, message) => {
                         seen = number;
                         return Some((message, (replay, stream, seen, newest)));
                     }
-                    Next::End => return None,
-                    Next::Wait => newest.changed().await.ok()?,
+                    NextEvent::End => return None,
+                    NextEvent::Wait => newest.changed().await.ok()?,
                 }
             },
         )))

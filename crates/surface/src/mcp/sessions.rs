@@ -41,7 +41,7 @@ pub(super) struct Owner {
 }
 
 pub(super) struct Sessions {
-    open: Mutex<HashMap<SessionId, Open>>,
+    open: Mutex<HashMap<SessionId, OpenSession>>,
     places: Arc<Semaphore>,
     by_token: Arc<Places>,
     idle: Duration,
@@ -49,7 +49,7 @@ pub(super) struct Sessions {
     closing: CancellationToken,
 }
 
-struct Open {
+struct OpenSession {
     owner: Owner,
     /// The SDK's own manager with this one session, so that each session has its own replay.
     manager: Arc<LocalSessionManager>,
@@ -77,7 +77,7 @@ impl Sessions {
         self.open().get(id).is_none_or(|open| open.owner == *owner)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, OpenSession>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,7 +196,7 @@ impl SessionManager for SessionsFor {
         let counted = Counted::one(HTTP_SESSIONS);
         let (owner, streams) = (self.owner.clone(), self.streams.clone());
         let (_place, _of_token, _counted) = (place, of_token, counted);
-        let open = Open { owner, manager, streams, _place, _of_token, _counted };
+        let open = OpenSession { owner, manager, streams, _place, _of_token, _counted };
         self.sessions.open().insert(id.clone(), open);
         Ok((id, transport))
     }

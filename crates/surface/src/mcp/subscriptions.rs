@@ -43,17 +43,17 @@ pub(super) struct Subscriptions {
     told: Mutex<HashMap<&'static str, Box<dyn NoticeWatch>>>,
     subscribed: Mutex<HashMap<String, DropGuard>>,
     /// Watches prepared while a listen request was judged, until its stream takes them.
-    prepared: Mutex<Vec<(Vec<String>, Watch)>>,
+    prepared: Mutex<Vec<(Vec<String>, ResourceWatch)>>,
 }
 
 /// Changes of some resources.
-pub(super) struct Watch {
+pub(super) struct ResourceWatch {
     changes: mpsc::Receiver<String>,
     /// Keeps `changes` open when nothing is watched.
     _open: mpsc::Sender<String>,
 }
 
-impl Watch {
+impl ResourceWatch {
     pub(super) async fn changed(&mut self) -> Option<String> {
         self.changes.recv().await
     }
@@ -173,7 +173,7 @@ impl Subscriptions {
         }
         let uris = std::slice::from_ref(&uri);
         let (watch, accepted) =
-            Watch::over(front, principal, uris).await.map_err(render::failure)?;
+            ResourceWatch::over(front, principal, uris).await.map_err(render::failure)?;
         if accepted.is_empty() {
             return Err(render::no_such_resource(&NoResource::unknown(&uri)));
         }
@@ -209,11 +209,11 @@ impl Subscriptions {
             return accepted;
         }
         let runtime = Handle::current();
-        let watching = match Watch::over(front, principal, uris).now_or_never() {
+        let watching = match ResourceWatch::over(front, principal, uris).now_or_never() {
             Some(watching) => watching,
             None if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
                 tokio::task::block_in_place(|| {
-                    runtime.block_on(Watch::over(front, principal, uris))
+                    runtime.block_on(ResourceWatch::over(front, principal, uris))
                 })
             }
             None => return accepted,
@@ -237,16 +237,17 @@ impl Subscriptions {
         front: &Front,
         principal: &Principal,
         requested: &SubscriptionFilter,
-    ) -> Result<Watch, ErrorData> {
+    ) -> Result<ResourceWatch, ErrorData> {
         let uris = requested.resource_subscriptions.as_deref().unwrap_or_default();
         if let Some(watch) = self.take_prepared(uris) {
             return Ok(watch);
         }
-        let (watch, _) = Watch::over(front, principal, uris).await.map_err(render::failure)?;
+        let (watch, _) =
+            ResourceWatch::over(front, principal, uris).await.map_err(render::failure)?;
         Ok(watch)
     }
 
-    fn take_prepared(&self, uris: &[String]) -> Option<Watch> {
+    fn take_prepared(&self, uris: &[String]) -> Option<ResourceWatch> {
         let mut prepared = self.prepared();
         let at = prepared.iter().position(|(of, _)| of == uris)?;
         Some(prepared.swap_remove(at).1)
@@ -260,12 +261,12 @@ impl Subscriptions {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn prepared(&self) -> std::sync::MutexGuard<'_, Vec<(Vec<String>, Watch)>> {
+    fn prepared(&self) -> std::sync::MutexGuard<'_, Vec<(Vec<String>, ResourceWatch)>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn forward(mut watch: Watch, peer: Peer<RoleServer>, stop: CancellationToken) {
+async fn forward(mut watch: ResourceWatch, peer: Peer<RoleServer>, stop: CancellationToken) {
     loop {
         let changed = tokio::select! {
             changed = watch.changed() => changed,

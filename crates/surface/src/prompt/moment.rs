@@ -37,13 +37,13 @@ pub struct Moment {
     pub task_blank: Option<String>,
     pub goal: Option<String>,
     /// Every task in review, in the board's order.
-    pub review: Vec<Waiting>,
+    pub review: Vec<ListedTask>,
     /// The number of tasks in review that the list leaves out.
     pub review_more: u64,
     /// The obstacles of `task`, one fact a line.
     pub facts: Vec<String>,
     /// Tasks whose session is silent.
-    pub stalled: Vec<Waiting>,
+    pub stalled: Vec<ListedTask>,
     pub initial: String,
     pub review_label: Option<String>,
     pub done: String,
@@ -52,7 +52,7 @@ pub struct Moment {
 }
 
 /// A task in a list of a prompt.
-pub struct Waiting {
+pub struct ListedTask {
     pub id: TaskId,
     pub title: String,
     pub parent: Option<TaskId>,
@@ -141,7 +141,7 @@ impl Moment {
             Some(task) => format!("Task {task} now:\n{}", lines(&self.facts)),
             None if self.stalled.is_empty() => "No session is stalled.".into(),
             None => {
-                let shown = self.stalled.iter().map(Waiting::line);
+                let shown = self.stalled.iter().map(ListedTask::line);
                 format!("Tasks with a stalled session:\n{}", lines(&shown.collect::<Vec<_>>()))
             }
         }
@@ -166,7 +166,7 @@ fn goal(text: &str) -> String {
     text.chars().take(GOAL_CHARS_MAX).collect()
 }
 
-impl Waiting {
+impl ListedTask {
     fn of(id: TaskId, title: &str, parent: Option<TaskId>) -> Self {
         let mut shown: String = title.chars().take(TITLE_CHARS_MAX).collect();
         if shown.len() < title.len() {
@@ -184,7 +184,7 @@ pub(super) fn lines(lines: &[String]) -> String {
     lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn queue(waiting: &[&Waiting], more: u64) -> Result<String, String> {
+fn queue(waiting: &[&ListedTask], more: u64) -> Result<String, String> {
     if waiting.is_empty() {
         return Err("Nothing waits for review on this callboard. Say so and stop.".into());
     }
@@ -197,8 +197,8 @@ fn queue(waiting: &[&Waiting], more: u64) -> Result<String, String> {
 
 /// Every task of the caller's project in the review phase. Where no label has that phase, the tasks whose last session
 /// is finished.
-async fn in_review(engine: &Engine, op: &OpContext) -> Result<(Vec<Waiting>, u64), EngineError> {
-    let of_row = |row: &TaskRow| Waiting::of(row.task.id, &row.task.title, row.task.parent);
+async fn in_review(engine: &Engine, op: &OpContext) -> Result<(Vec<ListedTask>, u64), EngineError> {
+    let of_row = |row: &TaskRow| ListedTask::of(row.task.id, &row.task.title, row.task.parent);
     if engine.policy().review().is_none() {
         let execution = Some(ExecutionState::AwaitingReview);
         let filter = TaskFilter { execution, limit: LINES_MAX, ..TaskFilter::default() };
@@ -211,25 +211,25 @@ async fn in_review(engine: &Engine, op: &OpContext) -> Result<(Vec<Waiting>, u64
     let filter = CardFilter { project, phases, limit: LINES_MAX, ..CardFilter::default() };
     let page = engine.card_list(op, filter).await?.it;
     let of_card = |row: &callboard_engine::store::CardRow| {
-        Waiting::of(row.task.id, &row.task.title, row.task.parent)
+        ListedTask::of(row.task.id, &row.task.title, row.task.parent)
     };
-    let shown: Vec<Waiting> = page.cards.iter().map(of_card).collect();
+    let shown: Vec<ListedTask> = page.cards.iter().map(of_card).collect();
     let more = page.total.saturating_sub(shown.len() as u64);
     Ok((shown, more))
 }
 
-async fn stalled(engine: &Engine, op: &OpContext) -> Result<Vec<Waiting>, EngineError> {
+async fn stalled(engine: &Engine, op: &OpContext) -> Result<Vec<ListedTask>, EngineError> {
     let execution = Some(ExecutionState::Stalled);
     let filter = TaskFilter { execution, limit: STALLED_MAX, ..TaskFilter::default() };
     let rows = engine.task_list(op, filter).await?.it;
-    Ok(rows.iter().map(|row| Waiting::of(row.task.id, &row.task.title, None)).collect())
+    Ok(rows.iter().map(|row| ListedTask::of(row.task.id, &row.task.title, None)).collect())
 }
 
 /// The facts about a task that does not move, in words that every toolset shares.
 fn facts(seen: &At<TaskRecord>, policy: &Policy) -> Vec<String> {
     let At { it: record, now } = seen;
     let task = &record.task;
-    let mut facts = vec![format!("title: {}", Waiting::of(task.id, &task.title, None).title)];
+    let mut facts = vec![format!("title: {}", ListedTask::of(task.id, &task.title, None).title)];
     facts.push(holding(record, policy, *now));
     let open: Vec<String> =
         record.deps.iter().filter(|dep| dep.is_open()).map(|dep| dep.id.to_string()).collect();

@@ -20,7 +20,7 @@ use crate::job::{Job, JobId, JobKind, JobState};
 use crate::limits::{BODY_BYTES_MAX, CRITERIA_MAX, CRITERION_CHARS_MAX};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
-use crate::relay::spec::Wanted;
+use crate::relay::spec::TaskRequest;
 use crate::relay::{FailReason, RunVerdict};
 use crate::run::{ArtifactName, Order, Question, Run, holder, run_key};
 use crate::time::Timestamp;
@@ -311,12 +311,12 @@ pub(crate) fn run_submit(
 }
 
 /// The acceptance criteria of a request, cut to the number and length that a card allows.
-fn criteria(wanted: &Wanted) -> Vec<String> {
+fn criteria(wanted: &TaskRequest) -> Vec<String> {
     let cut = |text: &String| text.chars().take(CRITERION_CHARS_MAX).collect();
     wanted.acceptance.iter().take(CRITERIA_MAX).map(cut).collect()
 }
 
-fn body(wanted: &Wanted) -> String {
+fn body(wanted: &TaskRequest) -> String {
     let mut text = wanted.description.clone();
     if !wanted.acceptance.is_empty() {
         text.push_str("\n\nAcceptance:\n");

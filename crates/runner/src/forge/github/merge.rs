@@ -10,7 +10,7 @@ use super::{GitHubState, Head};
 use crate::forge::http::Api;
 
 #[derive(Deserialize)]
-struct Pull {
+struct MergeablePull {
     node_id: String,
     state: GitHubState,
     merged: bool,
@@ -26,7 +26,7 @@ struct Pull {
 }
 
 #[derive(Deserialize)]
-struct Merged {
+struct GitHubMergeResponse {
     sha: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(in crate::forge) async fn merge(
     head: Option<&str>,
 ) -> Result<ForgeMerge, ForgeFault> {
     let at = format!("/repos/{}/pulls/{}", pull.project, pull.number);
-    let found: Pull = api.get(&at).await?;
+    let found: MergeablePull = api.get(&at).await?;
     if let Some(known) = stands(&found, head) {
         return Ok(known);
     }
@@ -54,7 +54,7 @@ pub(in crate::forge) async fn merge(
 }
 
 /// The result of a merge that needs no further request.
-fn stands(found: &Pull, head: Option<&str>) -> Option<ForgeMerge> {
+fn stands(found: &MergeablePull, head: Option<&str>) -> Option<ForgeMerge> {
     let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
     match found.mergeable {
         _ if found.merged => Some(ForgeMerge::Merged { commit: found.merge_commit_sha.clone() }),
@@ -74,15 +74,15 @@ fn stands(found: &Pull, head: Option<&str>) -> Option<ForgeMerge> {
 async fn now(
     api: &Api,
     at: &str,
-    found: &Pull,
+    found: &MergeablePull,
     head: Option<&str>,
 ) -> Result<ForgeMerge, ForgeFault> {
     let wish = json!({"merge_method": "squash", "sha": found.head.sha});
-    match api.put::<Merged>(&format!("{at}/merge"), &wish).await {
+    match api.put::<GitHubMergeResponse>(&format!("{at}/merge"), &wish).await {
         Ok(merged) => Ok(ForgeMerge::Merged { commit: merged.sha }),
         // The pull request changed meanwhile, perhaps by the same request of another caller.
         Err(ForgeFault::Refused(why)) => {
-            let again: Pull = api.get(at).await?;
+            let again: MergeablePull = api.get(at).await?;
             let moved = why.contains("modified") || again.mergeable_state != found.mergeable_state;
             Ok(stands(&again, head).unwrap_or(match moved {
                 true => ForgeMerge::Unsettled { why },
@@ -93,7 +93,7 @@ async fn now(
     }
 }
 
-async fn later(api: &Api, found: &Pull) -> Result<ForgeMerge, ForgeFault> {
+async fn later(api: &Api, found: &MergeablePull) -> Result<ForgeMerge, ForgeFault> {
     if found.auto_merge.is_some() {
         return Ok(ForgeMerge::Waiting);
     }
@@ -110,7 +110,7 @@ async fn later(api: &Api, found: &Pull) -> Result<ForgeMerge, ForgeFault> {
 
 pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
     let at = format!("/repos/{}/pulls/{}", pull.project, pull.number);
-    let found: Pull = api.get(&at).await?;
+    let found: MergeablePull = api.get(&at).await?;
     if let Some(known) = is_off(&found) {
         return Ok(known);
     }
@@ -118,11 +118,11 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<Forg
         return Ok(ForgeOff::Open);
     };
     // The pull request was merged meanwhile, or another caller disabled auto-merge first.
-    let again: Pull = api.get(&at).await?;
+    let again: MergeablePull = api.get(&at).await?;
     is_off(&again).ok_or(ForgeFault::Refused(why))
 }
 
-fn is_off(found: &Pull) -> Option<ForgeOff> {
+fn is_off(found: &MergeablePull) -> Option<ForgeOff> {
     match found.state {
         _ if found.merged => Some(ForgeOff::Merged { commit: found.merge_commit_sha.clone() }),
         GitHubState::Closed => Some(ForgeOff::Closed),

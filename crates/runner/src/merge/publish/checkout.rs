@@ -13,12 +13,12 @@ use super::REASON;
 use super::index::{NAMES_AT_ONCE, stage};
 use super::journal::Journal;
 use crate::git::{Git, GitFault};
-use crate::guarded::{Place, rebased_in};
+use crate::guarded::{BranchCheckout, rebased_in};
 use crate::scratch::Scratch;
 use crate::worktree::{listed, paths, text};
 
 pub(super) struct Checkout {
-    pub(super) place: Place,
+    pub(super) place: BranchCheckout,
     /// Changed files that already have the merge's content.
     pub(super) same: Vec<OsString>,
 }
@@ -50,7 +50,7 @@ impl Checkout {
             );
             return Err(WorktreeFault::Failed(words).into());
         }
-        let place = Place::of(&journal.common, &journal.worktrees, &place, target).await?;
+        let place = BranchCheckout::of(&journal.common, &journal.worktrees, &place, target).await?;
         must_be_unlocked(&place).await?;
         let found = in_the_way(journal, &place, from, to).await.map_err(WorktreeFault::from)?;
         if found.others.is_empty() {
@@ -88,7 +88,7 @@ impl Checkout {
 }
 
 /// Refuses a checkout with an index lock, held by another git or left by a killed one.
-async fn must_be_unlocked(place: &Place) -> Result<(), WorktreeFault> {
+async fn must_be_unlocked(place: &BranchCheckout) -> Result<(), WorktreeFault> {
     let lock = place.git_dir().await?.join("index.lock");
     let Ok(facts) = lock.metadata() else { return Ok(()) };
     let age = facts.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default();
@@ -100,7 +100,7 @@ async fn must_be_unlocked(place: &Place) -> Result<(), WorktreeFault> {
 }
 
 /// Files that differ from the target.
-struct Found {
+struct ChangedFiles {
     /// Files with the merge's content, which are not in its way.
     same: Vec<OsString>,
     others: Vec<OsString>,
@@ -109,10 +109,10 @@ struct Found {
 /// All changes of tracked files, and untracked files, ignored ones included, in places of new files.
 async fn in_the_way(
     journal: &Journal,
-    place: &Place,
+    place: &BranchCheckout,
     from: &str,
     to: &str,
-) -> Result<Found, GitFault> {
+) -> Result<ChangedFiles, GitFault> {
     let git = place.git();
     let status = ["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"];
     let changed = git.ask(&[&status[..], &["--ignore-submodules=dirty"]].concat()).await?;
@@ -145,13 +145,13 @@ async fn in_the_way(
 /// staged entry of neither commit is the user's, whatever the file is.
 async fn sift(
     journal: &Journal,
-    place: &Place,
+    place: &BranchCheckout,
     from: &str,
     to: &str,
     files: Vec<OsString>,
-) -> Result<Found, GitFault> {
+) -> Result<ChangedFiles, GitFault> {
     if files.is_empty() {
-        return Ok(Found { same: files, others: Vec::new() });
+        return Ok(ChangedFiles { same: files, others: Vec::new() });
     }
     let (index, objects) = (place.git_dir().await?.join("index"), journal.common.join("objects"));
     let scratch = Scratch::beside(Some(index), objects).await?;
@@ -163,12 +163,12 @@ async fn sift(
     let staged = differing_in_index(place, from, to, &files).await?;
     let is_same = |file: &OsString| !differing.contains(file) && !staged.contains(file);
     let (same, others) = files.into_iter().partition(is_same);
-    Ok(Found { same, others })
+    Ok(ChangedFiles { same, others })
 }
 
 /// Paths whose index entry is of neither commit.
 async fn differing_in_index(
-    place: &Place,
+    place: &BranchCheckout,
     from: &str,
     to: &str,
     files: &[OsString],

@@ -14,7 +14,7 @@ use callboard_engine::ports::WorktreeFault;
 use super::index::{Entry, entries_in_index, set_entries};
 use super::journal::{Begun, Journal};
 use crate::git::GitFault;
-use crate::guarded::Place;
+use crate::guarded::BranchCheckout;
 use crate::scratch::Scratch;
 use crate::worktree::{Tips, clear_stale, failed, listed, paths};
 
@@ -58,18 +58,18 @@ async fn checked_out(
     journal: &Journal,
     place: &Path,
     begun: &Begun,
-) -> Result<Option<Place>, WorktreeFault> {
+) -> Result<Option<BranchCheckout>, WorktreeFault> {
     let known = listed(&journal.common).await?.into_iter().find(|listed| listed.is_at(place));
     let is_it = known.is_some_and(|listed| listed.branch.as_ref() == Some(&begun.target));
     if !is_it || !place.is_dir() {
         return Ok(None);
     }
-    let place = Place::of(&journal.common, &journal.worktrees, place, &begun.target);
+    let place = BranchCheckout::of(&journal.common, &journal.worktrees, place, &begun.target);
     place.await.map(Some)
 }
 
 /// A path that differs between two commits.
-struct Change {
+struct PathChange {
     path: OsString,
     /// The entry in the commit that the branch names.
     here: Option<Entry>,
@@ -78,7 +78,7 @@ struct Change {
 
 async fn put_back(
     journal: &Journal,
-    place: &Place,
+    place: &BranchCheckout,
     stands: &str,
     other: &str,
     same: &[Vec<u8>],
@@ -87,20 +87,20 @@ async fn put_back(
     let changes = changes(place, stands, other).await?;
     let names: Vec<&OsStr> = changes.iter().map(|change| change.path.as_os_str()).collect();
     let staged = entries_in_index(place, &names).await?;
-    let is_theirs = |change: &&Change| staged.get(&change.path) == change.there.as_ref();
+    let is_theirs = |change: &&PathChange| staged.get(&change.path) == change.there.as_ref();
     let unstaged = changes.iter().filter(is_theirs);
     let unstaged: Vec<_> = unstaged.map(|change| (&*change.path, change.here.as_ref())).collect();
     set_entries(place, &unstaged).await?;
 
     let same: HashSet<&[u8]> = same.iter().map(Vec::as_slice).collect();
-    let changes: Vec<&Change> =
+    let changes: Vec<&PathChange> =
         changes.iter().filter(|change| !same.contains(change.path.as_bytes())).collect();
     let differing = differing(place).await?;
-    let is_suspect = |change: &&&Change| match change.here {
+    let is_suspect = |change: &&&PathChange| match change.here {
         Some(_) => differing.contains(&change.path),
         None => top.join(&change.path).symlink_metadata().is_ok(),
     };
-    let suspects: Vec<&Change> = changes.iter().filter(is_suspect).copied().collect();
+    let suspects: Vec<&PathChange> = changes.iter().filter(is_suspect).copied().collect();
     if suspects.is_empty() {
         return Ok(());
     }
@@ -127,7 +127,11 @@ async fn put_back(
     Ok(())
 }
 
-async fn changes(place: &Place, stands: &str, other: &str) -> Result<Vec<Change>, GitFault> {
+async fn changes(
+    place: &BranchCheckout,
+    stands: &str,
+    other: &str,
+) -> Result<Vec<PathChange>, GitFault> {
     let diff = ["diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", stands, other];
     let answer = place.git().ask(&diff).await?;
     let mut fields = paths(&answer);
@@ -142,13 +146,13 @@ async fn changes(place: &Place, stands: &str, other: &str) -> Result<Vec<Change>
         }
         let entry = |mode: String, id| (mode != "000000").then_some(Entry { mode, id });
         let (here, there) = (entry(mode, id), entry(new_mode, new_id));
-        found.push(Change { path: path.to_owned(), here, there });
+        found.push(PathChange { path: path.to_owned(), here, there });
     }
     Ok(found)
 }
 
 /// Tracked files that differ from the index.
-async fn differing(place: &Place) -> Result<HashSet<OsString>, GitFault> {
+async fn differing(place: &BranchCheckout) -> Result<HashSet<OsString>, GitFault> {
     // The exit code says that some files differ, which is no fault here.
     place.writing().answer(&["update-index", "-q", "--refresh"]).await?;
     let answer =
@@ -164,9 +168,9 @@ struct Made {
 impl Made {
     async fn of(
         journal: &Journal,
-        place: &Place,
+        place: &BranchCheckout,
         commit: &str,
-        suspects: &[&Change],
+        suspects: &[&PathChange],
     ) -> Result<Self, GitFault> {
         let scratch = Scratch::beside(None, journal.common.join("objects")).await?;
         let git = || scratch.used_by(place.git());
@@ -185,7 +189,7 @@ impl Made {
     }
 
     /// Whether the file at a path is what git wrote of the other commit, whole or in part.
-    fn is_by_git(&self, place: &Path, change: &Change) -> io::Result<bool> {
+    fn is_by_git(&self, place: &Path, change: &PathChange) -> io::Result<bool> {
         let stands = place.join(&change.path);
         if is_behind_a_link(place, &change.path) {
             return Ok(false);

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::git::GitFault;
-use crate::guarded::Place;
+use crate::guarded::BranchCheckout;
 
 /// How many names go into one call of git.
 pub(super) const NAMES_AT_ONCE: usize = 200;
@@ -19,13 +19,16 @@ pub(super) struct Entry {
     pub(super) id: String,
 }
 
-pub(super) async fn entries_in_index(place: &Place, names: &[&OsStr]) -> Result<Entries, GitFault> {
+pub(super) async fn entries_in_index(
+    place: &BranchCheckout,
+    names: &[&OsStr],
+) -> Result<Entries, GitFault> {
     // `mode id stage`, a tab, the path.
     entries(place, &["ls-files", "-s", "-z", "--"], names, 1).await
 }
 
 pub(super) async fn entries_in_commit(
-    place: &Place,
+    place: &BranchCheckout,
     commit: &str,
     names: &[&OsStr],
 ) -> Result<Entries, GitFault> {
@@ -34,7 +37,7 @@ pub(super) async fn entries_in_commit(
 }
 
 async fn entries(
-    place: &Place,
+    place: &BranchCheckout,
     ask: &[&str],
     names: &[&OsStr],
     id_at: usize,
@@ -58,7 +61,7 @@ async fn entries(
 
 /// Sets entries of the index; `None` removes the path.
 pub(super) async fn set_entries(
-    place: &Place,
+    place: &BranchCheckout,
     wanted: &[(&OsStr, Option<&Entry>)],
 ) -> Result<(), GitFault> {
     // Removed paths make way for new ones.
@@ -83,7 +86,11 @@ pub(super) async fn set_entries(
 }
 
 /// Gives the index the entries that a commit has of these paths.
-pub(super) async fn stage(place: &Place, commit: &str, names: &[OsString]) -> Result<(), GitFault> {
+pub(super) async fn stage(
+    place: &BranchCheckout,
+    commit: &str,
+    names: &[OsString],
+) -> Result<(), GitFault> {
     let names: Vec<&OsStr> = names.iter().map(OsString::as_os_str).collect();
     let known = entries_in_commit(place, commit, &names).await?;
     let wanted: Vec<_> = names.iter().map(|name| (*name, known.get(*name))).collect();

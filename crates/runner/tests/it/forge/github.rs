@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::server::{FakeForge, Reply};
 use super::{ALL, HUB, NOTHING, TOKEN, changed, shown, told};
-use callboard_engine::ports::Wanted;
+use callboard_engine::ports::PullStateRequest;
 
 const PULL: &str = include_str!("github/pull.json");
 const RUNS: &str = include_str!("github/check_runs.json");
@@ -90,11 +90,11 @@ async fn nothing_is_asked_for_nothing() {
         ..PullState::default()
     };
     assert_eq!(pull, alone);
-    told(&forge, GitHub, Wanted { checks: true, files: false }).await;
+    told(&forge, GitHub, PullStateRequest { checks: true, files: false }).await;
     let checks =
         ["check-runs", "status"].map(|list| format!("{}?per_page=100&page=1", commit(list)));
     assert_eq!(forge.paths()[1..], checks);
-    told(&forge, GitHub, Wanted { checks: false, files: true }).await;
+    told(&forge, GitHub, PullStateRequest { checks: false, files: true }).await;
     assert_eq!(forge.paths()[1..], [format!("{HUB}/files?per_page=100&page=1")]);
 }
 
@@ -157,14 +157,14 @@ async fn after_three_thousand_files_the_list_is_cut() {
     };
     let pages: Vec<_> = (0..31).map(page).collect();
     forge.on_pages(&format!("{HUB}/files"), &pages);
-    let pull = told(&forge, GitHub, Wanted { checks: false, files: true }).await;
+    let pull = told(&forge, GitHub, PullStateRequest { checks: false, files: true }).await;
     assert_eq!((pull.files.len(), pull.files_cut), (3000, true));
     assert_eq!(forge.paths().len(), 31);
 
     // GitHub itself stops there too, without a next page, but its count goes on.
     forge.on_pages(&format!("{HUB}/files"), &pages[..30]);
     forge.on(HUB, Reply::ok(changed(PULL, |pull| pull["changed_files"] = 3001.into())));
-    let pull = told(&forge, GitHub, Wanted { checks: false, files: true }).await;
+    let pull = told(&forge, GitHub, PullStateRequest { checks: false, files: true }).await;
     assert_eq!((pull.files.len(), pull.files_cut), (3000, true));
 }
 

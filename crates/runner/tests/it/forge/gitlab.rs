@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::server::{FakeForge, Reply};
 use super::{ALL, LAB, NOTHING, TOKEN, changed, shown, told};
-use callboard_engine::ports::Wanted;
+use callboard_engine::ports::PullStateRequest;
 
 const MERGE_REQUEST: &str = include_str!("gitlab/merge_request.json");
 const JOBS: &str = include_str!("gitlab/jobs.json");
@@ -13,7 +13,7 @@ const STATUSES: &str = include_str!("gitlab/statuses.json");
 const DIFFS: &str = include_str!("gitlab/diffs.json");
 const SHA: &str = "8888888888888888888888888888888888888888";
 const PIPELINE_JOBS: &str = "/projects/15513260/pipelines/61/jobs";
-const CHECKS: Wanted = Wanted { checks: true, files: false };
+const CHECKS: PullStateRequest = PullStateRequest { checks: true, files: false };
 
 fn statuses() -> String {
     format!("/projects/my-group%2Fsub%2Fmy-project/repository/commits/{SHA}/statuses")
@@ -63,7 +63,7 @@ async fn nothing_is_asked_for_nothing() {
     let pull = told(&forge, GitLab, NOTHING).await;
     assert!(pull.merged && pull.checks.is_empty() && pull.files.is_empty());
     assert_eq!(forge.paths(), [LAB]);
-    told(&forge, GitLab, Wanted { checks: false, files: true }).await;
+    told(&forge, GitLab, PullStateRequest { checks: false, files: true }).await;
     assert_eq!(forge.paths()[1..], [format!("{LAB}/diffs?per_page=100&page=1")]);
 }
 

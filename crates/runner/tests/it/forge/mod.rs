@@ -9,15 +9,15 @@ pub(crate) mod server;
 mod slow;
 
 use callboard_domain::forge::{ForgeCheckState, ForgeKind, PullRef, PullState};
-use callboard_engine::ports::{Forge, ForgeFault, Wanted};
+use callboard_engine::ports::{Forge, ForgeFault, PullStateRequest};
 use callboard_runner::{ForgeClient, ForgeSettings, ForgeToken};
 use serde_json::Value;
 
 use server::FakeForge;
 
 pub(crate) const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
-const ALL: Wanted = Wanted { checks: true, files: true };
-const NOTHING: Wanted = Wanted { checks: false, files: false };
+const ALL: PullStateRequest = PullStateRequest { checks: true, files: true };
+const NOTHING: PullStateRequest = PullStateRequest { checks: false, files: false };
 const HUB: &str = "/repos/octocat/Hello-World/pulls/1347";
 const LAB: &str = "/projects/my-group%2Fsub%2Fmy-project/merge_requests/133";
 
@@ -38,12 +38,16 @@ fn reference(kind: ForgeKind) -> PullRef {
     PullRef::parse(kind, text).expect("a reference")
 }
 
-async fn ask(url: &str, kind: ForgeKind, wanted: Wanted) -> Result<PullState, ForgeFault> {
+async fn ask(
+    url: &str,
+    kind: ForgeKind,
+    wanted: PullStateRequest,
+) -> Result<PullState, ForgeFault> {
     let client = ForgeClient::new(&settings(url)).expect("good settings");
     client.pull(kind, &reference(kind), &wanted).await
 }
 
-async fn told(forge: &FakeForge, kind: ForgeKind, wanted: Wanted) -> PullState {
+async fn told(forge: &FakeForge, kind: ForgeKind, wanted: PullStateRequest) -> PullState {
     ask(&forge.url, kind, wanted).await.expect("an answer")
 }
 

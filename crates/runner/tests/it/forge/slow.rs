@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use callboard_domain::forge::ForgeKind::GitHub;
-use callboard_engine::ports::{ForgeFault, Wanted};
+use callboard_engine::ports::{ForgeFault, PullStateRequest};
 use tokio::time::Instant;
 
 use super::server::{FakeForge, Reply};
@@ -13,7 +13,7 @@ use super::{HUB, NOTHING, ask};
 const PULL: &str = include_str!("github/pull.json");
 const FILES: &str = include_str!("github/files.json");
 
-async fn late(forge: &FakeForge, wanted: Wanted) -> (String, Duration) {
+async fn late(forge: &FakeForge, wanted: PullStateRequest) -> (String, Duration) {
     let start = Instant::now();
     let fault = ask(&forge.url, GitHub, wanted).await.expect_err("too late");
     let ForgeFault::Unavailable { words, retry_after: None } = fault else { panic!("{fault:?}") };
@@ -51,7 +51,7 @@ async fn a_pull_of_many_slow_pages_has_two_minutes() {
         let next = format!("<{}{path}>; rel=\"next\"", forge.url);
         forge.on(path, Reply::ok(FILES).with("link", next).after(Duration::from_secs(9)));
     }
-    let (words, elapsed) = late(&forge, Wanted { checks: false, files: true }).await;
+    let (words, elapsed) = late(&forge, PullStateRequest { checks: false, files: true }).await;
     assert_eq!(words, "GitHub took more than 120 s");
     assert!(is_about(elapsed, 120), "{elapsed:?}");
 }

@@ -5,7 +5,9 @@ use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
 use tokio_postgres::Row;
 
-use crate::crew::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+use crate::crew::epics::{
+    self, BusyWorker, EpicQuery, EpicStore, OrphanRun, StaleWorker, UnassignedTask,
+};
 use crate::postgres::board::cards;
 use crate::postgres::errors::Result;
 use crate::postgres::rows::uuid;
@@ -13,19 +15,19 @@ use crate::postgres::{PostgresStore, read};
 use crate::table::{Cells, agent};
 use crate::{CardRow, StoreError};
 
-fn waiting(row: &Row) -> Result<Waiting> {
+fn waiting(row: &Row) -> Result<UnassignedTask> {
     epics::read_waiting(&mut row.reader())
 }
 
-fn adrift(row: &Row) -> Result<Adrift> {
+fn adrift(row: &Row) -> Result<StaleWorker> {
     epics::read_adrift(&mut row.reader())
 }
 
-fn post(row: &Row) -> Result<Post> {
+fn post(row: &Row) -> Result<BusyWorker> {
     epics::read_post(&mut row.reader())
 }
 
-fn stray(row: &Row) -> Result<Stray> {
+fn stray(row: &Row) -> Result<OrphanRun> {
     epics::read_stray(&mut row.reader())
 }
 
@@ -53,15 +55,15 @@ impl EpicStore for PostgresStore {
             .await
     }
 
-    async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn crew_waiting(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         self.list(&epics::waiting(limit), waiting).await
     }
 
-    async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn crew_orphans(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         self.list(&epics::orphans(limit), waiting).await
     }
 
-    async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn crew_merged(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         self.list(&epics::merged(limit), waiting).await
     }
 
@@ -75,15 +77,15 @@ impl EpicStore for PostgresStore {
             .await
     }
 
-    async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError> {
+    async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError> {
         self.list(&epics::adrift(limit), adrift).await
     }
 
-    async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError> {
+    async fn crew_posts(&self, limit: usize) -> Result<Vec<BusyWorker>, StoreError> {
         self.list(&epics::posts(limit), post).await
     }
 
-    async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError> {
+    async fn crew_strays(&self, limit: usize) -> Result<Vec<OrphanRun>, StoreError> {
         self.list(&epics::strays(limit), stray).await
     }
 

@@ -5,7 +5,9 @@ use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
 use rusqlite::{Connection, Result, Row, params};
 
-use crate::crew::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
+use crate::crew::epics::{
+    self, BusyWorker, EpicQuery, EpicStore, OrphanRun, StaleWorker, UnassignedTask,
+};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::board::cards;
 use crate::sqlite::errors::from_sqlite;
@@ -13,19 +15,19 @@ use crate::table::{Cells, agent};
 use crate::task::filter::Value;
 use crate::{CardRow, StoreError};
 
-fn waiting(row: &Row<'_>) -> Result<Waiting> {
+fn waiting(row: &Row<'_>) -> Result<UnassignedTask> {
     epics::read_waiting(&mut row.reader())
 }
 
-fn adrift(row: &Row<'_>) -> Result<Adrift> {
+fn adrift(row: &Row<'_>) -> Result<StaleWorker> {
     epics::read_adrift(&mut row.reader())
 }
 
-fn post(row: &Row<'_>) -> Result<Post> {
+fn post(row: &Row<'_>) -> Result<BusyWorker> {
     epics::read_post(&mut row.reader())
 }
 
-fn stray(row: &Row<'_>) -> Result<Stray> {
+fn stray(row: &Row<'_>) -> Result<OrphanRun> {
     epics::read_stray(&mut row.reader())
 }
 
@@ -44,17 +46,17 @@ impl EpicStore for SqliteStore {
         .await
     }
 
-    async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn crew_waiting(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         let sql = epics::waiting(limit);
         self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
     }
 
-    async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn crew_orphans(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         let sql = epics::orphans(limit);
         self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
     }
 
-    async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn crew_merged(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         let sql = epics::merged(limit);
         self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
     }
@@ -71,17 +73,17 @@ impl EpicStore for SqliteStore {
         })
     }
 
-    async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError> {
+    async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError> {
         let sql = epics::adrift(limit);
         self.read(move |db, _| list(db, &sql, adrift).map_err(from_sqlite)).await
     }
 
-    async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError> {
+    async fn crew_posts(&self, limit: usize) -> Result<Vec<BusyWorker>, StoreError> {
         let sql = epics::posts(limit);
         self.read(move |db, _| list(db, &sql, post).map_err(from_sqlite)).await
     }
 
-    async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError> {
+    async fn crew_strays(&self, limit: usize) -> Result<Vec<OrphanRun>, StoreError> {
         let sql = epics::strays(limit);
         self.read(move |db, _| list(db, &sql, stray).map_err(from_sqlite)).await
     }

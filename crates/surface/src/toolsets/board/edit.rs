@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::{Envelope, Next, Reply};
+use super::envelope::{Envelope, NextCall, Reply};
 use super::tasks::{TaskArgument, task_id};
 use super::words::{PriorityWord, Status, TaskType, Written, project_of, written};
 use crate::tool::Call;
@@ -265,7 +265,7 @@ pub(super) async fn tasks_move(call: &Call<'_>, args: Move) -> Reply {
             let message = format!("'{}' is a task type, not a status", mode.word());
             let no = Envelope::no(STATUS_WAS_TASK_TYPE, message)
                 .hint("Set the mode with tasks_update")
-                .next(Next::new("tasks_update", arguments));
+                .next(NextCall::new("tasks_update", arguments));
             return Ok(no.answer(call, json!({"task_id": task, "new_status": null})));
         }
     };

@@ -38,17 +38,17 @@ pub(super) struct Envelope {
     message: String,
     code: Option<&'static str>,
     hint: Option<String>,
-    next: Option<Next>,
+    next: Option<NextCall>,
 }
 
 /// The next call after an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Next {
+pub(super) struct NextCall {
     pub tool: &'static str,
     pub arguments: Value,
 }
 
-impl Next {
+impl NextCall {
     pub fn new(tool: &'static str, arguments: Value) -> Self {
         Self { tool, arguments }
     }
@@ -83,7 +83,7 @@ impl Envelope {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    pub fn next(self, next: Next) -> Self {
+    pub fn next(self, next: NextCall) -> Self {
         Self { next: Some(next), ..self }
     }
 
@@ -97,7 +97,7 @@ impl Envelope {
                 None => who,
             });
         }
-        let known = |next: &Next| super::TOOLS.iter().any(|tool| tool.name == next.tool);
+        let known = |next: &NextCall| super::TOOLS.iter().any(|tool| tool.name == next.tool);
         let next = self.next.filter(known);
         let (tool, arguments) = next.map(|next| (next.tool, next.arguments)).unzip();
         let mut answer = match fields {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::{self, Envelope, Next, Reply};
+use super::envelope::{self, Envelope, NextCall, Reply};
 use super::job_view::{self, Shown};
 use super::tasks::task_id;
 use super::words::{Action, TaskType, WAIT_TIMEOUT};
@@ -58,7 +58,7 @@ pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
         let given: String = action.chars().take(60).collect();
         let unknown =
             Envelope::no("UNSUPPORTED_ACTION", format!("action takes {known}, got '{given}'"))
-                .next(Next::new("jobs_list_actions", json!({})));
+                .next(NextCall::new("jobs_list_actions", json!({})));
         return Ok(no(call, &id, "", unknown));
     };
     let task = task_id(&id)?;
@@ -119,7 +119,7 @@ pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     let job = call.engine.work_cancel(call.op, task, id).await?;
     let shown = Shown::of(&job);
     if shown.code == "STARTED" && !job.job().is_over() {
-        let next = Next::new("jobs_submit", json!({"task_id": task, "action": "stop_agent"}));
+        let next = NextCall::new("jobs_submit", json!({"task_id": task, "action": "stop_agent"}));
         let done = Envelope::yes("Not cancelled: the agent already runs")
             .code(shown.code)
             .hint("Stop the agent with jobs_submit and action stop_agent")
@@ -129,7 +129,7 @@ pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     if shown.status != "cancelled" {
         return found(call, task, &job, shown, Waited::default()).await;
     }
-    let next = Next::new("jobs_wait", json!({"job_id": id, "task_id": task}));
+    let next = NextCall::new("jobs_wait", json!({"job_id": id, "task_id": task}));
     let done = Envelope::yes(shown.message.clone()).code(shown.code).next(next);
     Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?))
 }
@@ -294,10 +294,10 @@ struct Waited {
     spent: Option<Value>,
 }
 
-fn wait_next(task: TaskId, job: &WorkJob) -> Next {
+fn wait_next(task: TaskId, job: &WorkJob) -> NextCall {
     let id = job.job().id;
     let arguments = json!({"job_id": id, "task_id": task, "timeout_seconds": WAIT_S});
-    Next::new("jobs_wait", arguments)
+    NextCall::new("jobs_wait", arguments)
 }
 
 /// An existing job is a success, whatever its result.
@@ -320,22 +320,27 @@ async fn found(
     Ok(answer.answer(call, fields(call, task, job, &shown, waited).await?))
 }
 
-async fn next_after(call: &Call<'_>, task: TaskId, job: &WorkJob, shown: &Shown) -> Option<Next> {
+async fn next_after(
+    call: &Call<'_>,
+    task: TaskId,
+    job: &WorkJob,
+    shown: &Shown,
+) -> Option<NextCall> {
     if !shown.is_final {
         return Some(wait_next(task, job));
     }
     match shown.code {
         "TASK_TYPE_MISMATCH" => {
             let arguments = json!({"task_id": task, "task_type": TaskType::Auto.word()});
-            Some(Next::new("tasks_update", arguments))
+            Some(NextCall::new("tasks_update", arguments))
         }
         "START_BLOCKED" => {
             let record = call.engine.task_get(call.op, task).await.ok()?.it;
             let open = record.deps.iter().find(|dep| dep.is_open()).map_or(task, |dep| dep.id);
-            Some(Next::new("get_task", json!({"task_id": open, "mode": "summary"})))
+            Some(NextCall::new("get_task", json!({"task_id": open, "mode": "summary"})))
         }
         "NOT_RUNNING" => {
-            Some(Next::new("get_task", json!({"task_id": task, "include_logs": true})))
+            Some(NextCall::new("get_task", json!({"task_id": task, "include_logs": true})))
         }
         _ => None,
     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::{Envelope, Next, Reply};
+use super::envelope::{Envelope, NextCall, Reply};
 use super::words::project_id;
 use crate::page::lean;
 use crate::tool::Call;
@@ -91,7 +91,7 @@ pub(super) async fn projects_create(call: &Call<'_>, args: ProjectsCreateRequest
     let id = project_id(made.id);
     let mut done = Envelope::yes("Project created");
     if made.opened_at.is_none() {
-        done = done.next(Next::new("projects_open", json!({ "project_id": id })));
+        done = done.next(NextCall::new("projects_open", json!({ "project_id": id })));
     }
     let fields = json!({
         "project_id": id,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::{Envelope, Next, Reply};
+use super::envelope::{Envelope, NextCall, Reply};
 use super::tasks::task_id;
 use super::words::Status;
 use crate::tool::Call;
@@ -104,7 +104,7 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
                 }
                 (Phase::Review, false) => {
                     let merge = json!({"task_id": task, "action": "merge"});
-                    Envelope::yes("Approved, not merged").next(Next::new("review", merge))
+                    Envelope::yes("Approved, not merged").next(NextCall::new("review", merge))
                 }
                 _ => Envelope::yes("Approved"),
             };
@@ -143,7 +143,7 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
         }
         (None, _, _) => {
             let message = format!("Would conflict in {}{uncommitted}", counted(files));
-            let next = Next::new("get_context", json!({"task_id": record.task.id}));
+            let next = NextCall::new("get_context", json!({"task_id": record.task.id}));
             Envelope::yes(message)
                 .code("WOULD_CONFLICT")
                 .hint("Resolve the conflicts in the worktree, or let review rebase start an agent on them")
@@ -173,7 +173,7 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
     let Reviewed { record, end } = reviewed;
     let task = record.task.id;
     let mut fields = fields(&record);
-    let look = || Next::new("get_context", json!({"task_id": task}));
+    let look = || NextCall::new("get_context", json!({"task_id": task}));
     let envelope = match end {
         ReviewEnd::Merged(merged) => {
             let message = match (&merged.commit, &merged.pushed) {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::envelope::{self, Envelope, Next, Reply};
+use super::envelope::{self, Envelope, NextCall, Reply};
 use super::tasks::{TaskArgument, task_id};
 use super::words::TaskType;
 use crate::tool::Call;
@@ -79,7 +79,7 @@ fn refused(fault: &SessionFault, task: &str) -> Envelope {
             .hint("Give the project a repository with projects_create, or move the task there"),
         SessionFault::OtherWorktree(_) => Envelope::no("INVALID_WORKTREE_PATH", message)
             .hint("Leave worktree_path out")
-            .next(Next::new("sessions_exists", json!({"task_id": task.trim()}))),
+            .next(NextCall::new("sessions_exists", json!({"task_id": task.trim()}))),
         SessionFault::Failed(_) => Envelope::no("SESSION_CREATE_FAILED", message)
             .hint("terminal_backend of the task may be tmux, vscode or cursor"),
     }

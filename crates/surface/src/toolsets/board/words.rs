@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::envelope::Next;
+use super::envelope::NextCall;
 use crate::error::Said;
 
 pub(super) const WAIT_TIMEOUT: &str = "WAIT_TIMEOUT";
@@ -329,31 +329,33 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
 }
 
 /// The next call after a refusal.
-pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> Option<Next> {
+pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> Option<NextCall> {
     let look = || json!({"task_id": task, "include_logs": true, "mode": "summary"});
     match (tool, refusal) {
-        ("request_review", Refusal::DepsNotClosed { .. }) => Some(Next::new("get_task", look())),
+        ("request_review", Refusal::DepsNotClosed { .. }) => {
+            Some(NextCall::new("get_task", look()))
+        }
         (_, Refusal::NotApproved { .. }) => {
-            Some(Next::new("review", json!({"task_id": task, "action": "approve"})))
+            Some(NextCall::new("review", json!({"task_id": task, "action": "approve"})))
         }
         ("jobs_submit", Refusal::DepsNotClosed { open, .. }) => {
             let first = open.first().map(|(id, _)| id);
-            Some(Next::new("get_task", json!({"task_id": first, "mode": "summary"})))
+            Some(NextCall::new("get_task", json!({"task_id": first, "mode": "summary"})))
         }
         (_, Refusal::AgentAtWork { action: ReviewAction::Merge, .. }) => {
             let arguments = json!({"task_id": task, "wait_for_status": ["REVIEW"]});
-            Some(Next::new("tasks_wait", arguments))
+            Some(NextCall::new("tasks_wait", arguments))
         }
         (_, Refusal::NotRunning { .. }) => {
-            Some(Next::new("get_task", json!({"task_id": task, "include_logs": true})))
+            Some(NextCall::new("get_task", json!({"task_id": task, "include_logs": true})))
         }
         (_, Refusal::NotAuto { .. }) => {
             let arguments = json!({"task_id": task, "task_type": TaskType::Auto.word()});
-            Some(Next::new("tasks_update", arguments))
+            Some(NextCall::new("tasks_update", arguments))
         }
         (_, Refusal::NotPair { .. }) => {
             let arguments = json!({"task_id": task, "task_type": TaskType::Pair.word()});
-            Some(Next::new("tasks_update", arguments))
+            Some(NextCall::new("tasks_update", arguments))
         }
         _ => None,
     }

@@ -114,12 +114,12 @@ pub(super) async fn send(seat: &Seat<'_>, args: Send) -> Data {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Reply {
+pub(super) struct MailReplyRequest {
     original_mail_id: String,
     body: String,
 }
 
-pub(super) async fn reply(seat: &Seat<'_>, args: Reply) -> Data {
+pub(super) async fn reply(seat: &Seat<'_>, args: MailReplyRequest) -> Data {
     let not_found = || {
         let words = format!("Original mail with ID '{}' not found", args.original_mail_id);
         Fault::Said(Said::new(envelope::RESOURCE_NOT_FOUND, words).hint(hints::INBOX))

@@ -85,7 +85,7 @@ static TOOLS: &[Tool] = &[
         seated!(mail::send)),
     Tool::new("mcp__mail__reply", "Reply to mail",
         "Answers mail that you received; the answer goes to its sender.",
-        Hints::WRITE, schema_of::<mail::Reply>,
+        Hints::WRITE, schema_of::<mail::MailReplyRequest>,
         with_envelope!("mailId:string timestamp:string"),
         seated!(mail::reply)),
     Tool::new("mcp__agent__get_status", "Get own status",

@@ -7,7 +7,7 @@ use callboard_domain::relay::scope::ScopeRule;
 use callboard_domain::relay::spec::{
     AskPolicy, BRANCH_CHARS_MAX, Context, DESCRIPTION_CHARS_MAX, Execution, JobSpec, Notify,
     PATH_CHARS_MAX, Priority, Problem, Repo, SPEC_BYTES_MAX, Sandbox, Scope, Section, SnippetRef,
-    SpecRules, TIMEOUT_S_MAX, TITLE_CHARS_MAX, TTL_S_MAX, Wanted,
+    SpecRules, TIMEOUT_S_MAX, TITLE_CHARS_MAX, TTL_S_MAX, TaskRequest,
 };
 use serde_json::Value;
 
@@ -92,14 +92,14 @@ fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<
     }
 }
 
-fn task(given: Value, problems: &mut Vec<Problem>) -> Option<Wanted> {
+fn task(given: Value, problems: &mut Vec<Problem>) -> Option<TaskRequest> {
     let known = ["title", "description", "acceptance"];
     let mut fields = Fields::open("task", given, &known, problems)?;
     let title = fields.text("title", 1..=TITLE_CHARS_MAX);
     let description = fields.text("description", 1..=DESCRIPTION_CHARS_MAX);
     let acceptance = fields.required("acceptance");
     let acceptance = fields.texts("acceptance", acceptance, ListLimits { items: 100, chars: 2000 });
-    Some(Wanted { title: title?, description: description?, acceptance: acceptance? })
+    Some(TaskRequest { title: title?, description: description?, acceptance: acceptance? })
 }
 
 fn scope(given: Value, problems: &mut Vec<Problem>) -> Option<Scope> {

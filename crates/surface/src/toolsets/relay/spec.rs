@@ -13,10 +13,10 @@ pub(super) struct Submit {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 struct Spec {
-    repo: Repo,
+    repo: RepoArgument,
     task: Task,
     scope: Scope,
-    context: Option<Context>,
+    context: Option<ContextArgument>,
     /// exactly DIFF, TEST_PLAN, NOTES
     #[schemars(length(min = 3, max = 3))]
     output_contract: Vec<Section>,
@@ -29,7 +29,7 @@ struct Spec {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
-struct Repo {
+struct RepoArgument {
     r#type: RepoType,
     /// https or ssh; for type git
     url: Option<String>,
@@ -70,7 +70,7 @@ struct Scope {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
-struct Context {
+struct ContextArgument {
     dir_tree_digest: Option<String>,
     key_signatures: Option<Vec<String>>,
     code_snippets: Option<Vec<Snippet>>,
@@ -102,7 +102,7 @@ struct Execution {
     /// seconds one run may take, 300 if left out
     #[schemars(range(min = 1, max = 86_400))]
     timeout_s: Option<u32>,
-    priority: Priority,
+    priority: PriorityArgument,
     /// seconds until nobody wants it any more; up to 3600 recommended
     #[schemars(range(min = 1, max = 86_400))]
     ttl_s: u32,
@@ -121,7 +121,7 @@ enum AskPolicy {
 }
 
 #[derive(JsonSchema)]
-enum Priority {
+enum PriorityArgument {
     P0,
     P1,
     P2,
