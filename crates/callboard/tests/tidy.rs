@@ -202,6 +202,16 @@ const RESERVED: &[Reserved] = &[
         only_in: &["crates/store/src/clock.rs"],
         fix: "ask the store for the time",
     },
+    Reserved {
+        word: "struct Asked",
+        only_in: &["crates/store/src/postgres/"],
+        fix: "a request is <Thing>Request",
+    },
+    Reserved { word: "struct ListArgs", only_in: &[], fix: "arguments are <Noun><Verb>Args" },
+    Reserved { word: "struct ShowArgs", only_in: &[], fix: "arguments are <Noun><Verb>Args" },
+    Reserved { word: "struct AddArgs", only_in: &[], fix: "arguments are <Noun><Verb>Args" },
+    Reserved { word: "struct Adrift", only_in: &[], fix: "the word is StaleWorker" },
+    Reserved { word: "struct Stray", only_in: &[], fix: "the word is OrphanRun" },
 ];
 
 #[test]
@@ -214,6 +224,49 @@ fn reserved_words_stay_in_their_place() {
             assert!(allowed || !text.contains(word), "{path} names {word}: {fix}");
         }
     }
+}
+
+/// Places that `scripts/figures` does not count as product code.
+const SCAFFOLDING: &[&str] = &["/bench/", "/bench.rs", "/baseline.rs", "/mcp/conformance/"];
+
+/// Type names that three modules define, and why they may.
+const SHARED_NAMES: &[(&str, &str)] =
+    &[("Job", "a job of the domain, and an order to the writer of each database")];
+
+#[test]
+fn type_names_are_defined_in_at_most_two_modules() {
+    let mut modules = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for file in product_sources() {
+        let (path, text) = (relative(&file), read(&file));
+        if !path.contains("/src/") || SCAFFOLDING.iter().any(|part| path.contains(part)) {
+            continue;
+        }
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let names: std::collections::BTreeSet<&str> =
+            product.lines().filter_map(defined_type).collect();
+        for name in names {
+            modules.entry(name.to_owned()).or_default().push(path.clone());
+        }
+    }
+    assert!(modules.len() > 500, "the search for types is broken");
+    modules.retain(|_, paths| paths.len() > 2);
+    for (known, _) in SHARED_NAMES {
+        let found = modules.remove(*known);
+        assert!(found.is_some(), "{known} is not shared any more: take it off the list");
+    }
+    assert!(modules.is_empty(), "put the thing into the names of these types: {modules:#?}");
+}
+
+/// The name of the struct or enum that a line defines.
+fn defined_type(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.strip_prefix(' ')?,
+        None => line,
+    };
+    let rest = line.strip_prefix("struct ").or_else(|| line.strip_prefix("enum "))?;
+    rest.split(|c: char| !c.is_ascii_alphanumeric()).next().filter(|name| !name.is_empty())
 }
 
 /// Files that serve every toolset alike: none of their words is a toolset's name.
