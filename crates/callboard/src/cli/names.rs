@@ -62,7 +62,7 @@ mod tests {
     use super::next_id;
 
     #[test]
-    fn ids_stand_alone() {
+    fn ids_are_matched_as_whole_words() {
         let id = "SHOP-00000000000000000000000001";
         for (text, found) in [
             (format!("'{id}' waits"), Some(("'", "' waits"))),

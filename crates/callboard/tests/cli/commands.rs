@@ -101,7 +101,7 @@ fn a_log_is_printed_and_a_missing_one_is_said_to_be() {
 }
 
 #[test]
-fn deps_words_and_removal() {
+fn dependencies_edits_and_removal() {
     let world = World::project();
     let (first, second) = (world.task(&["first"]), world.task(&["second"]));
     let waits = world.ok(&["task", "dep", "add", &second, &first, "--json"]).json();

@@ -33,7 +33,7 @@ fn what_is_learned_is_found() {
 }
 
 #[test]
-fn what_makes_no_sense_is_named() {
+fn invalid_learn_arguments_are_named() {
     let world = World::project();
     for (arguments, words) in [
         (vec!["learn", "x", "--tag", "a b"], "tag 'a b'"),

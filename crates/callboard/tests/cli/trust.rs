@@ -66,7 +66,7 @@ fn another_store_is_not_opened_in_the_place_of_one_that_is_not_trusted() {
 }
 
 #[test]
-fn what_git_brought_is_not_of_this_machine() {
+fn files_tracked_by_git_are_refused() {
     let world = World::project();
     world.run_git(&world.root(), &["init", "-q", "-b", "main"]);
     for name in ["config.local.toml", "callboard.db"] {

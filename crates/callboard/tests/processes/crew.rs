@@ -102,7 +102,7 @@ fn the_servers_log_says_of_every_mail_to_whom_and_nothing_of_its_body() {
 }
 
 #[test]
-fn what_is_no_call_is_answered_in_an_envelope() {
+fn malformed_request_gets_error_envelope() {
     let crew = Crew::start();
     crew.add("w1", "WORKER");
     let url = format!("{}/mcp/execute", crew.server.url);

@@ -93,7 +93,7 @@ fn subjects(mails: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn what_may_go_better_is_tried_again_and_reported() {
+fn transient_failure_is_retried_and_reported() {
     let Some(database) = Database::start("crew") else { return };
     let crew = Crew::start(database);
 

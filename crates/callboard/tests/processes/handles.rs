@@ -334,7 +334,7 @@ fn a_long_call_ends_with_the_token_it_came_with() {
 
 /// The check outlasts the second after which other clients get a handle.
 #[test]
-fn who_knows_nothing_of_handles_waits_for_the_answer() {
+fn client_without_tasks_extension_waits() {
     let cmd = "sleep 1.5";
     for shop in shops() {
         let mut legacy = Peer::over({

@@ -202,7 +202,7 @@ fn what_an_agent_asks_is_answered_through_the_task() {
 
 /// Secrets given to an agent appear in no readable output, whatever the agent does with them.
 #[test]
-fn no_secret_is_told() {
+fn secrets_are_redacted() {
     const SECRET: &str = "hunter2-hunter2";
     let office = Office::open(None);
     office.configure(

@@ -440,7 +440,7 @@ fn the_next_agent_is_told(schema: Option<Schema>) {
 }
 
 #[test]
-fn the_next_agent_gets_what_none_could_hear() {
+fn undelivered_message_goes_to_next_agent() {
     the_next_agent_is_told(None);
 }
 

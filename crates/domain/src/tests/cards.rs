@@ -102,7 +102,7 @@ fn a_mode_ends_what_runs_in_the_other() {
 }
 
 #[test]
-fn a_parent_is_somebody_else() {
+fn task_cannot_be_its_own_parent() {
     table(
         Policy::default(),
         "
@@ -218,7 +218,7 @@ fn a_label_that_is_not_there_is_said_so() {
 }
 
 #[test]
-fn what_others_wait_for_stays() {
+fn task_with_dependents_is_not_removed() {
     table(
         Policy::default(),
         "
@@ -354,7 +354,7 @@ fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
 }
 
 #[test]
-fn what_git_cannot_do_goes_where_somebody_looks_at_it() {
+fn failed_merge_returns_to_review() {
     table(
         Policy::default(),
         "
