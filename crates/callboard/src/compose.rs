@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use callboard_domain::settings::SettingsKept;
+use callboard_domain::board::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{AgentRunner, Courier, Forge};
 use callboard_engine::store::clock::{Clock, SystemClock};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use callboard_domain::work::Role;
+use callboard_domain::runs::work::Role;
 use callboard_engine::Engine;
 use callboard_engine::ports::Door;
 use callboard_surface::front::Front;

@@ -58,11 +58,6 @@ pub mod token;
 mod words;
 pub mod world;
 
-pub use board::{audit, branch, card, plan, project, settings};
-pub use pulls::{self as pull, forge};
-pub use runs::{delivery, job, run, work};
-pub use task::{attempt, block, comment, contract, standing, watch};
-
 pub use decide::decide;
 
 #[cfg(test)]

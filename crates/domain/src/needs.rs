@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::actor::Actor;
+use crate::board::plan::PlanId;
 use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start};
-use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
-use crate::job::{JobId, JobKind};
 use crate::knowledge::KnowledgeId;
-use crate::plan::PlanId;
-use crate::work::stop_key;
+use crate::runs::job::{JobId, JobKind};
+use crate::runs::work::stop_key;
+use crate::task::comment::CommentId;
 
 /// The rows that a store loads before `decide` judges a command.
 #[derive(Clone, Debug, Default, PartialEq)]

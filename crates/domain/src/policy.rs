@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::contract::VerificationKind;
 use crate::refusal::Refusal;
+use crate::task::contract::VerificationKind;
 use crate::words::words;
 
 words! {

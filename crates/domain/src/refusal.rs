@@ -6,17 +6,17 @@
 mod words;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptKind, Health};
-use crate::comment::CommentId;
+use crate::board::plan::PlanId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
-use crate::job::{JobId, JobKind};
-use crate::plan::PlanId;
 use crate::policy::Policy;
 use crate::relay::Problem;
 use crate::rights::Profile;
-use crate::run::OpenRuns;
-use crate::standing::Standing;
+use crate::runs::job::{JobId, JobKind};
+use crate::runs::run::OpenRuns;
+use crate::task::attempt::{Attempt, AttemptKind, Health};
+use crate::task::comment::CommentId;
+use crate::task::standing::Standing;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptKind};
 use crate::command::Command;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::RETRY_KEY_CHARS_MAX;
 use crate::policy::Policy;
 use crate::refusal::{Hold, Refusal};
 use crate::task::Task;
+use crate::task::attempt::{Attempt, AttemptKind};
 use crate::time::Timestamp;
 
 /// SHA-256 of a call's arguments as canonical JSON: the order of keys does not matter.

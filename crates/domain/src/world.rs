@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptState};
-use crate::card::Card;
-use crate::comment::{Comment, CommentId};
+use crate::board::card::Card;
+use crate::board::plan::{Plan, PlanId};
+use crate::board::project::{Project, ProjectRepo, ProjectRoom};
+use crate::board::settings::{SettingKey, SettingsKept};
 use crate::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
-use crate::delivery::{Delivery, Tried};
 use crate::event::Event;
 use crate::ids::{AttemptId, Prefix, TaskId};
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
-use crate::plan::{Plan, PlanId};
 use crate::policy::Policy;
-use crate::project::{Project, ProjectRepo, ProjectRoom};
-use crate::pull::Pull;
+use crate::pulls::Pull;
 use crate::refusal::Refusal;
-use crate::run::{OpenRuns, Run};
-use crate::settings::{SettingKey, SettingsKept};
-use crate::standing::Standing;
+use crate::runs::delivery::{Delivery, Tried};
+use crate::runs::job::{Job, JobId, JobKind, JobState};
+use crate::runs::run::{OpenRuns, Run};
+use crate::task::attempt::{Attempt, AttemptState};
+use crate::task::comment::{Comment, CommentId};
+use crate::task::standing::Standing;
 use crate::task::{Dep, Dependent, Entry, Task};
 use crate::time::Timestamp;
 

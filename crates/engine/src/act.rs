@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
-use callboard_domain::attempt::Attempt;
 use callboard_domain::command::{Command, Reach};
 use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::attempt::Attempt;
 use callboard_store::{Applied, ApplyError, Op, Outcome, StoreError};
 
 use crate::context::{OpContext, Principal, Scope};

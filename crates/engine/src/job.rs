@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::command::Command;
-use callboard_domain::job::Job;
+use callboard_domain::runs::job::Job;
 use callboard_store::{DueJob, Outcome};
 
 use crate::{Engine, EngineError};

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callboard_domain::attempt::AttemptKind;
 use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::retry::{Digest, RetryKey};
+use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal, Progress};
 use callboard_engine::ports::IdSource;

@@ -9,7 +9,7 @@ mod publish;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use callboard_domain::branch::is_branch_name;
+use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart, Rebased, Turn, WorktreeFault, settings_files,

@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_domain::run::Terminal as Shown;
+use callboard_domain::runs::run::Terminal as Shown;
 use callboard_engine::ports::TerminalWish;
 use tokio_util::sync::CancellationToken;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_domain::delivery::Receipt;
+use callboard_domain::runs::delivery::Receipt;
 use callboard_engine::ports::{Courier, Letter};
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, USER_AGENT};

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::branch::is_branch_name;
+use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::{
     Branch, BranchMade, BranchOrder, FileFault, Rebased, ShareOrder, TaskBranch, Worktree,
     WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState,

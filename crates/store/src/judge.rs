@@ -5,7 +5,7 @@ use callboard_domain::desk::Desk;
 use callboard_domain::event::Event;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::standing::Standing;
+use callboard_domain::task::standing::Standing;
 use callboard_domain::world::Change;
 
 use crate::{Applied, Op, StoreError, Taken};

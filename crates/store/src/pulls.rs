@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::Pull;
+use callboard_domain::pulls::Pull;
 use callboard_domain::time::Timestamp;
 
 use crate::StoreError;

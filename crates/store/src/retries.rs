@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, Held, RetryKey};
-use callboard_domain::standing::Standing;
+use callboard_domain::task::standing::Standing;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Queued;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use callboard_domain::task::watch::Watcher;
 use callboard_domain::time::Timestamp;
-use callboard_domain::watch::Watcher;
 
 use crate::clock::Clock;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::JobId;
 use callboard_engine::context::Principal;
 use callboard_engine::{Engine, EngineError};
 use serde_json::{Map, Value};

@@ -1,9 +1,9 @@
 //! An agent's question as a form of the protocol, and the answer to it. Both kinds of jobs ask and are answered alike;
 //! the toolset of the job decides who may answer.
 
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::run::Question;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::Question;
 use callboard_engine::context::OpContext;
 use callboard_engine::{Engine, EngineError};
 use serde_json::{Map, Value, json};

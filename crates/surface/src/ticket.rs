@@ -2,8 +2,8 @@
 //! outlived its request, `job_…` a job of the first toolset that has it.
 
 use callboard_domain::handle::{Handle, HandleId, Seen};
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{At, EngineError, LongCall};

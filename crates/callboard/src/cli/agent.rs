@@ -4,7 +4,7 @@ use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
-use callboard_domain::run::Terminal;
+use callboard_domain::runs::run::Terminal;
 use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{AgentStanding, Holder};
 use serde_json::{Value, json};

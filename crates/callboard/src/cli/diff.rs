@@ -1,8 +1,8 @@
 //! `callboard diff`: the changes of a task's work, or the patch of a job.
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobId;
-use callboard_domain::run::ArtifactName;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::ArtifactName;
 use callboard_engine::WorkspaceDiff;
 use callboard_engine::ports::FileDiff;
 use serde_json::{Value, json};

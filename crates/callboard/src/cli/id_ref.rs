@@ -3,11 +3,11 @@
 
 use std::str::FromStr;
 
+use callboard_domain::board::plan::PlanId;
 use callboard_domain::crew::{AgentId, DecisionId, MailId};
 use callboard_domain::ids::{IdKind, TaskId};
-use callboard_domain::job::JobId;
 use callboard_domain::knowledge::KnowledgeId;
-use callboard_domain::plan::PlanId;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::token::TokenId;
 use serde_json::json;
 

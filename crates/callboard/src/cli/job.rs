@@ -1,9 +1,9 @@
 //! `callboard job …`: jobs for agents, in the words of the relay toolset, and beside them the work of agents on tasks
 //! of the board.
 
-use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::run::{ArtifactName, RunRecord};
+use callboard_domain::runs::job::{JobId, JobKind, JobState};
+use callboard_domain::runs::run::{ArtifactName, RunRecord};
 use callboard_engine::context::OpContext;
 use callboard_engine::store::RunSeen;
 use callboard_engine::{ArtifactText, EngineError, JobSeen};

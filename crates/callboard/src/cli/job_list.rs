@@ -1,8 +1,8 @@
 //! `callboard job list`: jobs of every kind, in the words of the relay toolset.
 
-use callboard_domain::job::{JobKind, JobState};
 use callboard_domain::policy::fold;
-use callboard_domain::work::Role;
+use callboard_domain::runs::job::{JobKind, JobState};
+use callboard_domain::runs::work::Role;
 use callboard_engine::{JobSeen, JobsWanted};
 use serde_json::{Value, json};
 

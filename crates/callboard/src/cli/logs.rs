@@ -1,7 +1,7 @@
 //! `callboard logs`: the output of an agent, also as it is printed.
 
-use callboard_domain::job::JobId;
-use callboard_domain::run::ArtifactName;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::ArtifactName;
 use callboard_engine::context::OpContext;
 
 use super::context::{Context, Open};

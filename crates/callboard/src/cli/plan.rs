@@ -1,6 +1,6 @@
 //! `callboard plan …`: the proposals of agents, and a person's yes or no.
 
-use callboard_domain::plan::{Plan, PlanState};
+use callboard_domain::board::plan::{Plan, PlanState};
 use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 

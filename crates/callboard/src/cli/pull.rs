@@ -1,6 +1,6 @@
 //! `callboard pull …`: pull requests, wherever they are, and the command that merges one.
 
-use callboard_domain::pull::{LOCAL, Pull, local_url};
+use callboard_domain::pulls::{LOCAL, Pull, local_url};
 use callboard_engine::ports::{MergeOutlook, MergeWish};
 use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{PullEnd, PullLook, PullNamed};

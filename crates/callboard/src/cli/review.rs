@@ -1,9 +1,9 @@
 //! `callboard review`: the list of what waits for a person, and one task of it in detail.
 
-use callboard_domain::card::Review;
+use callboard_domain::board::card::Review;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::Job;
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::Job;
+use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::{Task, TaskRow};
 use callboard_engine::ports::{FileDiff, MergeOutlook, settings_files};
 use callboard_engine::store::CardRow;

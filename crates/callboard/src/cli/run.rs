@@ -2,9 +2,9 @@
 
 use callboard_domain::command::{Start, TerminalStart};
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{JobId, JobState};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::{JobId, JobState};
 use callboard_engine::context::OpContext;
 use callboard_engine::{EngineError, HELD_S, WorkJob, WorkSeen, WorkWish};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! `callboard status`: one screen for a person who comes back to the board.
 
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::TaskRow;
 use callboard_engine::store::CardRow;
 use callboard_engine::{At, Holder};

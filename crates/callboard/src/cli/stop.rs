@@ -1,7 +1,7 @@
 //! `callboard stop`: stops an agent, with its processes.
 
-use callboard_domain::job::JobId;
-use callboard_domain::run::Run;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::Run;
 use callboard_engine::context::OpContext;
 use callboard_engine::{JobCanceled, Stopped, crew_worker};
 use serde_json::json;

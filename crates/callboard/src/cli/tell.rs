@@ -47,7 +47,7 @@ impl Open {
     /// Whether an agent at work has got every message.
     async fn is_heard(&self, op: &OpContext, id: TaskId) -> Result<bool, Failure> {
         let until = Instant::now() + HEARD_WITHIN;
-        let works = |record: callboard_domain::run::RunRecord| !record.job.is_over();
+        let works = |record: callboard_domain::runs::run::RunRecord| !record.job.is_over();
         while self.engine().work_newest(op, id).await?.is_some_and(works) && Instant::now() < until
         {
             if self.engine().card_get(op, id).await?.it.card.told.is_empty() {

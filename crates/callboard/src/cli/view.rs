@@ -1,13 +1,13 @@
 //! Tasks for people, and as `--json` prints them: the shapes of the graph toolset.
 
-use callboard_domain::block::Blocked;
-use callboard_domain::card::Told;
-use callboard_domain::comment::Comment;
+use callboard_domain::board::card::Told;
 use callboard_domain::decide::verification;
 use callboard_domain::ids::{TaskId, TaskName};
-use callboard_domain::job::{Job, JobState};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::{Refusal, UnmetCheck};
+use callboard_domain::runs::job::{Job, JobState};
+use callboard_domain::task::block::Blocked;
+use callboard_domain::task::comment::Comment;
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
 use callboard_domain::time::Timestamp;
 use callboard_engine::time::rfc3339_ms;

@@ -1,6 +1,6 @@
 //! What waits for a person, in a line or two: reviews, questions, failed jobs.
 
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::run::RunRecord;
 use callboard_engine::context::OpContext;
 use callboard_engine::store::CardRow;
 use callboard_engine::{At, Engine};

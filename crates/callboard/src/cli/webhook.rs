@@ -1,7 +1,7 @@
 //! `callboard webhook`: the messages about jobs, mail and tasks, and the secret that signs them.
 
-use callboard_domain::delivery::{Delivery, destination};
-use callboard_domain::job::{Job, JobState};
+use callboard_domain::runs::delivery::{Delivery, destination};
+use callboard_domain::runs::job::{Job, JobState};
 use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 

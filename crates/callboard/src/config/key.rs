@@ -321,7 +321,7 @@ impl Key {
 
 #[cfg(test)]
 mod tests {
-    use callboard_domain::settings::{BoardSettings, SettingKey};
+    use callboard_domain::board::settings::{BoardSettings, SettingKey};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use callboard_domain::settings::SettingsKept;
+use callboard_domain::board::settings::SettingsKept;
 use callboard_runner::RawExecutor;
 use toml_edit::{Document, DocumentMut, Item, TableLike};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use callboard_domain::settings::SettingKey;
+use callboard_domain::board::settings::SettingKey;
 
 use super::key::{KEYS, Key, Kind};
 use super::value::LIMIT_MAX;

@@ -1,8 +1,8 @@
 //! Every way a command can fail, with the words for people and the codes for scripts.
 
-use callboard_domain::attempt::Health;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::{Refusal, UnmetCheck};
+use callboard_domain::task::attempt::Health;
 use callboard_engine::EngineError;
 use callboard_engine::store::StoreError;
 use serde_json::{Map, Value, json};

@@ -445,7 +445,7 @@ fn undelivered_message_goes_to_next_agent() {
 }
 
 #[test]
-fn the_next_agent_gets_what_none_could_hear_on_postgres() {
+fn undelivered_message_goes_to_next_agent_on_postgres() {
     if let Some(schema) = Schema::new() {
         the_next_agent_is_told(Some(schema));
     }

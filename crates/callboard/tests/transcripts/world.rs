@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callboard_domain::actor::Actor;
-use callboard_domain::contract::VerificationKind;
+use callboard_domain::board::plan::PlanState;
+use callboard_domain::board::settings::SettingKey;
 use callboard_domain::event::EventName;
-use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
-use callboard_domain::plan::PlanState;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
+use callboard_domain::pulls::forge::ForgeKind;
 use callboard_domain::rights::{self, Profile, Rights, Scope};
-use callboard_domain::settings::SettingKey;
+use callboard_domain::task::contract::VerificationKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::card::Mode;
+use crate::board::card::Mode;
 use crate::ids::{IdKind, TaskId, id};
 use crate::time::Timestamp;
 

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::branch::is_branch_name;
-use crate::card::Terminal;
+use crate::board::branch::is_branch_name;
+use crate::board::card::Terminal;
 use crate::policy::fold;
 use crate::words::words;
 

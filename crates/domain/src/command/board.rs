@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::Checked;
 use crate::actor::Actor;
-use crate::card::{Mode, Terminal};
+use crate::board::card::{Mode, Terminal};
+use crate::board::plan::{PlanId, PlannedTask, Todo};
+use crate::board::settings::{BoardSettings, SettingKey};
 use crate::ids::{AttemptId, TaskId};
-use crate::plan::{PlanId, PlannedTask, Todo};
 use crate::policy::Phase;
-use crate::settings::{BoardSettings, SettingKey};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingsUpdate {

@@ -10,23 +10,23 @@ mod reach;
 mod work;
 
 use crate::actor::Actor;
-use crate::attempt::AttemptKind;
-use crate::card::Card;
-use crate::comment::{CommentId, CommentKind};
-use crate::contract::VerificationContract;
+use crate::board::card::Card;
+use crate::board::plan::PlanId;
 use crate::crew::{AgentId, MailId};
-use crate::delivery::{Receipt, Topic, Webhook};
 use crate::ids::{AttemptId, TaskId};
-use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
-use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
-use crate::run::{Artifact, Terminal};
+use crate::runs::delivery::{Receipt, Topic, Webhook};
+use crate::runs::job::{JobId, JobKind};
+use crate::runs::run::{Artifact, Terminal};
+use crate::runs::work::WorkEnd;
+use crate::task::attempt::AttemptKind;
+use crate::task::comment::{CommentId, CommentKind};
+use crate::task::contract::VerificationContract;
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
-use crate::work::WorkEnd;
 
 pub use board::{
     CardUpdate, MergedBranch, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide,

@@ -2,10 +2,10 @@
 //! task it changes.
 
 use super::{Command, NewCheck, TaskCreate};
-use crate::comment::CommentId;
 use crate::ids::{AttemptId, TaskId};
-use crate::job::JobId;
 use crate::rights::{Profile, Scope};
+use crate::runs::job::JobId;
+use crate::task::comment::CommentId;
 
 /// What a command changes, for a caller that is bound to one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

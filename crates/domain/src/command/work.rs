@@ -1,8 +1,8 @@
 //! Commands about an agent that works in a task's workspace.
 
 use crate::ids::TaskId;
-use crate::job::JobId;
-use crate::work::WorkOrder;
+use crate::runs::job::JobId;
+use crate::runs::work::WorkOrder;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkSubmit {

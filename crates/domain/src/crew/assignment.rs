@@ -2,11 +2,11 @@
 
 use super::state::{TaskState, worker_of};
 use super::{Agent, AgentId};
-use crate::attempt::Attempt;
+use crate::board::project::ProjectRepo;
 use crate::ids::TaskId;
-use crate::project::ProjectRepo;
 use crate::rights::AgentType;
 use crate::task::Task;
+use crate::task::attempt::Attempt;
 use crate::time::Timestamp;
 
 /// Whether a worker is considered for a task: it is on the task already, or it is idle and did not fail.

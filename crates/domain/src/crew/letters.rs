@@ -2,7 +2,7 @@
 
 use super::mail::{BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
 use crate::command::WorkPlace;
-use crate::pull::local_number;
+use crate::pulls::local_number;
 use crate::task::Task;
 
 /// How much of a description goes into a mail; the task itself has all of it.

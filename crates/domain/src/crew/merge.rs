@@ -3,8 +3,8 @@
 
 use super::state::{EpicState, TaskState};
 use crate::decide::AGENT_LINGERS;
-use crate::forge::{ForgeKind, PullRef};
-use crate::pull::{MERGED, Pull};
+use crate::pulls::forge::{ForgeKind, PullRef};
+use crate::pulls::{MERGED, Pull};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 

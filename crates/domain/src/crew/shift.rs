@@ -2,11 +2,11 @@
 //! its mail alone: no other state is kept, so none can be lost.
 
 use super::state::TaskState;
-use crate::job::JobState;
 use crate::policy::Phase;
-use crate::run::RunRecord;
+use crate::runs::job::JobState;
+use crate::runs::run::RunRecord;
+use crate::runs::work::WorkFault;
 use crate::time::Timestamp;
-use crate::work::WorkFault;
 
 /// How long processes of an ended run are assumed to live, unless their end is on record.
 const GONE_WITHIN_S: u32 = 20;

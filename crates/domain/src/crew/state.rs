@@ -2,10 +2,10 @@
 //! from the stored phases, holders and reasons.
 
 use super::AgentId;
-use crate::attempt::{Attempt, AttemptKind};
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::policy::Phase;
 use crate::task::Task;
+use crate::task::attempt::{Attempt, AttemptKind};
 use crate::time::Timestamp;
 
 macro_rules! words {

@@ -3,11 +3,11 @@
 
 use super::AgentId;
 use super::state::worker_of;
-use crate::attempt::Attempt;
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::policy::Phase;
-use crate::pull::{MERGED, Pull};
+use crate::pulls::{MERGED, Pull};
 use crate::task::Task;
+use crate::task::attempt::Attempt;
 use crate::time::Timestamp;
 
 /// Whether a worker could take a task of a crew now: it is pending and free, its deps are closed, its epic is open.

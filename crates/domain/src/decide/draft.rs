@@ -5,16 +5,16 @@
 use serde_json::{Value, json};
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::crew::{Agent, AgentId};
 use crate::event::{About, Event, EventName};
 use crate::ids::{AttemptId, TaskId};
-use crate::job::Job;
 use crate::policy::{Label, Phase};
 use crate::refusal::{Hold, Refusal};
-use crate::run::Run;
-use crate::standing::{Standing, phase_after_lease};
+use crate::runs::job::Job;
+use crate::runs::run::Run;
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
+use crate::task::standing::{Standing, phase_after_lease};
 use crate::task::{Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, CrewWrite, Reply, Subject, World, Write};

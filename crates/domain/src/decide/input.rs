@@ -1,10 +1,10 @@
 //! Judging input: lengths, blanks, paths. Messages name the field.
 
 use crate::command::NewCheck;
-use crate::contract::{VerificationContract, VerificationKind};
-use crate::forge::{ForgeKind, PullRef, PullRefError};
 use crate::limits::*;
+use crate::pulls::forge::{ForgeKind, PullRef, PullRefError};
 use crate::refusal::Refusal;
+use crate::task::contract::{VerificationContract, VerificationKind};
 use crate::task::{Check, CheckKind};
 
 pub(crate) fn title(text: &str) -> Result<String, Refusal> {

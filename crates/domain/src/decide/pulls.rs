@@ -11,9 +11,9 @@ use crate::decide::draft::Draft;
 use crate::decide::runs::run::Step;
 use crate::event::EventName;
 use crate::policy::Phase;
-use crate::pull::{CLOSED, LOCAL, MERGED, OPEN, Pull, local_url};
+use crate::pulls::{CLOSED, LOCAL, MERGED, OPEN, Pull, local_url};
 use crate::refusal::Refusal;
-use crate::run::{ArtifactName, PullRequest};
+use crate::runs::run::{ArtifactName, PullRequest};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 

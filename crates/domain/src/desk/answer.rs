@@ -3,17 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Desk, TaskRows};
-use crate::attempt::Attempt;
-use crate::comment::Comment;
+use crate::board::plan::Plan;
+use crate::board::project::Project;
+use crate::board::settings::SettingsKept;
 use crate::crew::{DecisionId, Mail};
 use crate::ids::TaskId;
-use crate::job::Job;
 use crate::knowledge::KnowledgeEntry;
-use crate::plan::Plan;
-use crate::project::Project;
-use crate::run::RunRecord;
-use crate::settings::SettingsKept;
+use crate::runs::job::Job;
+use crate::runs::run::RunRecord;
 use crate::task::TaskRecord;
+use crate::task::attempt::Attempt;
+use crate::task::comment::Comment;
 use crate::world::Reply;
 
 /// The subject of a change, as of the commit.

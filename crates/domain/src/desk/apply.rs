@@ -2,9 +2,9 @@
 
 use super::{Desk, EntryRow, TaskRows};
 use crate::ids::TaskId;
-use crate::job::{Job, JobState};
-use crate::pull::Pull;
+use crate::pulls::Pull;
 use crate::rights::AgentType;
+use crate::runs::job::{Job, JobState};
 use crate::task::Task;
 use crate::world::{CrewWrite, OrgWrite, Write};
 

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::actor::Actor;
-use crate::attempt::Attempt;
-use crate::card::Card;
-use crate::comment::{Comment, CommentId};
+use crate::board::card::Card;
+use crate::board::plan::{Plan, PlanId};
+use crate::board::project::{Project, ProjectRepo, ProjectRoom};
+use crate::board::settings::SettingsKept;
 use crate::ids::{AttemptId, Prefix, TaskId};
-use crate::job::{Job, JobId};
 use crate::knowledge::{KnowledgeEntry, KnowledgeId};
 use crate::limits::ENTRIES_SHOWN_MAX;
-use crate::plan::{Plan, PlanId};
-use crate::project::{Project, ProjectRepo, ProjectRoom};
-use crate::pull::Pull;
-use crate::run::{OpenRuns, Run};
-use crate::settings::SettingsKept;
+use crate::pulls::Pull;
+use crate::runs::job::{Job, JobId};
+use crate::runs::run::{OpenRuns, Run};
+use crate::task::attempt::Attempt;
+use crate::task::comment::{Comment, CommentId};
 use crate::task::{Dep, Dependent, Entry, Task};
 use crate::time::Timestamp;
 use crate::world::CrewWorld;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::comment::CommentId;
-use crate::delivery::{Delivery, Tried};
 use crate::ids::{AttemptId, TaskId};
-use crate::job::JobId;
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
-use crate::pull::Pull;
+use crate::pulls::Pull;
+use crate::runs::delivery::{Delivery, Tried};
+use crate::runs::job::JobId;
 use crate::task::Entry;
+use crate::task::comment::CommentId;
 use crate::world::{CrewWrite, OrgWrite};
 
 /// The task and the number of a line of history.

@@ -2,15 +2,15 @@
 
 use super::Desk;
 use crate::actor::Actor;
-use crate::attempt::Attempt;
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::command::Command;
-use crate::comment::Comment;
 use crate::ids::TaskId;
-use crate::job::Job;
 use crate::needs::{Needs, verify_key};
 use crate::policy::Policy;
-use crate::pull::Pull;
+use crate::pulls::Pull;
+use crate::runs::job::Job;
+use crate::task::attempt::Attempt;
+use crate::task::comment::Comment;
 use crate::world::{CrewWorld, LastEntry, OrgWorld, Subject, World};
 
 impl Desk {

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::EventName;
 use crate::crew::MailId;
 use crate::ids::TaskId;
-use crate::job::JobId;
 use crate::policy::Phase;
+use crate::runs::job::JobId;
 use crate::time::Timestamp;
 
 /// The data of one event.

@@ -10,7 +10,7 @@ pub use names::EventName;
 
 use crate::actor::Actor;
 use crate::ids::{AttemptId, TaskId};
-use crate::job::JobId;
+use crate::runs::job::JobId;
 use crate::time::Timestamp;
 
 impl EventName {

@@ -4,8 +4,8 @@
 pub mod forge;
 
 use crate::ids::TaskId;
-use crate::job::JobId;
 use crate::policy::Phase;
+use crate::runs::job::JobId;
 use crate::time::Timestamp;
 
 /// The forge that is Callboard itself.

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Quota, Refusal, Unactionable};
-use crate::attempt::Health;
 use crate::ids::TaskId;
 use crate::limits::BLOCKERS_MAX;
 use crate::rights::Scope;
+use crate::task::attempt::Health;
 
 impl Refusal {
     pub fn message(&self) -> String {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::event::{EventData, EventName};
-use crate::job::JobId;
+use crate::runs::job::JobId;
 
 pub fn artifact_uri(job: JobId, name: &str) -> String {
     format!("mcp://jobs/{job}/artifacts/{name}")

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::spec::SpecRules;
-use crate::branch::is_branch_name;
+use crate::board::branch::is_branch_name;
 
 type Judged = Result<(), String>;
 

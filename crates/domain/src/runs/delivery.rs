@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::crew::MailId;
 use crate::event::{Event, EventName};
 use crate::ids::{Id, TaskId};
-use crate::job::JobId;
+use crate::runs::job::JobId;
 use crate::time::Timestamp;
 
 /// Pauses before the second try and those after it; then the message is given up.

@@ -4,13 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::delivery::Webhook;
-use crate::job::{Job, JobId, JobState};
 use crate::relay::JobSpec;
 use crate::relay::spec::Priority;
+use crate::runs::delivery::Webhook;
+use crate::runs::job::{Job, JobId, JobState};
+use crate::runs::work::WorkOrder;
 use crate::time::Timestamp;
 use crate::words::words;
-use crate::work::WorkOrder;
 
 /// The actor that holds the tasks of these jobs.
 pub fn holder() -> Actor {

@@ -10,11 +10,11 @@ pub mod watch;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::attempt::Attempt;
-use crate::block::Blocked;
-use crate::contract::{Verification, VerificationContract};
 use crate::ids::{AttemptId, TaskId, TaskName};
 use crate::policy::Phase;
+use crate::task::attempt::Attempt;
+use crate::task::block::Blocked;
+use crate::task::contract::{Verification, VerificationContract};
 use crate::time::Timestamp;
 
 pub const PRIORITY_DEFAULT: u16 = 500;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::{Attempt, AttemptEnd, AttemptState};
 use crate::policy::{Phase, Policy};
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptState};
 use crate::task::{Dep, Task, TaskRecord, TaskRow};
 use crate::time::Timestamp;
 

@@ -3,7 +3,7 @@
 //! lease was live when the watch stopped therefore gets a grace period before any other rule looks
 //! at its lease.
 
-use crate::attempt::Lease;
+use crate::task::attempt::Lease;
 use crate::time::Timestamp;
 
 /// A longer silence than this interrupts the watch. Servers tick every 10 seconds.

@@ -4,7 +4,7 @@
 use super::model::Model;
 use crate::event::EventName;
 use crate::policy::Policy;
-use crate::standing::Standing;
+use crate::task::standing::Standing;
 
 const TABLE: &[(&[&str], &str)] = &[
     (&[], "blocked by agent:w1: key"),
@@ -84,7 +84,7 @@ fn a_closed_task_cannot_be_blocked_and_unblocking_twice_is_once() {
 
 #[test]
 fn a_reason_is_trimmed_cut_and_never_empty() {
-    use crate::block::{NO_REASON, reason_of};
+    use crate::task::block::{NO_REASON, reason_of};
     let max = crate::limits::REASON_CHARS_MAX;
     for (words, reason) in [
         ("no key", "no key".to_owned()),

@@ -2,7 +2,7 @@
 
 use super::model::{Model, task_named};
 use super::rules::table;
-use crate::card::ReviewState;
+use crate::board::card::ReviewState;
 use crate::policy::{Policy, parse_labels};
 use crate::refusal::Refusal;
 
@@ -177,8 +177,8 @@ fn an_approval_passes_a_contract_and_no_check() {
 
 #[test]
 fn what_a_verifier_still_judges_waits_for_nobody() {
-    use crate::contract::{Verification, VerificationStatus};
     use crate::decide::verification::{self, waits_for_person};
+    use crate::task::contract::{Verification, VerificationStatus};
     let model = after(&["create A", "ask A"]);
     let task = model.task("A");
     assert!(waits_for_person(task));
@@ -354,7 +354,7 @@ fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
 }
 
 #[test]
-fn failed_merge_returns_to_review() {
+fn failed_merge_goes_back_to_review_or_to_work() {
     table(
         Policy::default(),
         "

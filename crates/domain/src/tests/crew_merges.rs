@@ -1,21 +1,21 @@
 //! Whether a crew's work can be merged, who gets a task, and what a sweep looks for, as tables.
 
 use super::model::{Model, actor, task_named};
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::block::Blocked;
-use crate::card::Card;
+use crate::board::card::Card;
+use crate::board::project::ProjectRepo;
 use crate::crew::assignment::*;
 use crate::crew::merge::*;
 use crate::crew::state::{EpicState, TaskState};
 use crate::crew::{Agent, AgentId, Mail, MailId, names, sweep};
 use crate::ids::{AttemptId, Id};
-use crate::job::JobId;
 use crate::policy::{Phase, Policy};
-use crate::project::ProjectRepo;
-use crate::pull::{CLOSED, MERGED, OPEN, Pull};
+use crate::pulls::{CLOSED, MERGED, OPEN, Pull};
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
+use crate::runs::job::JobId;
 use crate::task::Task;
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::task::block::Blocked;
 use crate::time::Timestamp;
 
 const NOW: Timestamp = Timestamp(1_000_000);

@@ -3,18 +3,18 @@
 
 use super::crew_tasks::{Crew, id};
 use super::model::{actor, task_named};
-use crate::attempt::{AttemptKind, AttemptState};
 use crate::command::*;
 use crate::crew::MailId;
 use crate::crew::shift::{Next, Shift};
 use crate::crew::state::TaskState;
 use crate::ids::{AttemptId, Id};
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::needs::check_job;
 use crate::refusal::Refusal;
-use crate::run::{Order, Run, RunRecord};
+use crate::runs::job::{Job, JobId, JobKind, JobState};
+use crate::runs::run::{Order, Run, RunRecord};
+use crate::runs::work::{Role, WorkEnd, WorkOrder, work_key};
+use crate::task::attempt::{AttemptKind, AttemptState};
 use crate::time::Timestamp;
-use crate::work::{Role, WorkEnd, WorkOrder, work_key};
 use crate::world::Change;
 
 fn order(worker: &str) -> WorkOrder {

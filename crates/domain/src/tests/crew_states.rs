@@ -1,11 +1,11 @@
 //! The states of tasks and epics in a crew's words, and the moves between them, as tables.
 
 use super::model::Model;
-use crate::block::Blocked;
-use crate::card::{Card, Failed};
+use crate::board::card::{Card, Failed};
 use crate::crew::state::{EpicState, TaskState, failure_reason};
 use crate::policy::Policy;
 use crate::task::Task;
+use crate::task::block::Blocked;
 use crate::time::Timestamp;
 
 /// Steps that bring `A` into a situation, whether it is blocked there, and the words for that.

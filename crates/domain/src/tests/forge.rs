@@ -1,10 +1,10 @@
 //! How a pull is named, and when it is enough: `input => outcome`.
 
-use crate::forge::{
+use crate::limits::PULL_REF_CHARS_MAX;
+use crate::pulls::forge::{
     ForgeCheck, ForgeCheckState, ForgeKind, PullReason, PullRef, PullState, PullVerdict,
     judge_pull, project_of,
 };
-use crate::limits::PULL_REF_CHARS_MAX;
 use ForgeKind::{GitHub, GitLab};
 
 fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {

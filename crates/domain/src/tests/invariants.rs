@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::model::Model;
-use crate::attempt::AttemptState;
 use crate::desk::TaskRows;
 use crate::policy::Policy;
+use crate::task::attempt::AttemptState;
 
 const VERBS: &[&str] = &[
     "claim T",

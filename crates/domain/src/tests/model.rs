@@ -3,26 +3,26 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::actor::Actor;
-use crate::attempt::AttemptKind;
-use crate::card::{Card, Mode};
+use crate::board::card::{Card, Mode};
+use crate::board::project::ProjectRoom;
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
     LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewOutcome, ReviewSettle,
     ReviewVerdict, SessionBegin, TaskCreate, TaskEdit, TaskUpdate,
 };
-use crate::comment::{CommentId, CommentKind};
-use crate::contract::{VerificationContract, VerificationKind};
 use crate::decide;
 use crate::desk::{Desk, TaskRows};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
-use crate::job::{JobId, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::needs::Needs;
 use crate::policy::{Phase, Policy};
-use crate::project::ProjectRoom;
-use crate::pull::LOCAL;
+use crate::pulls::LOCAL;
 use crate::refusal::Refusal;
-use crate::run::OpenRuns;
+use crate::runs::job::{JobId, JobState};
+use crate::runs::run::OpenRuns;
+use crate::task::attempt::AttemptKind;
+use crate::task::comment::{CommentId, CommentKind};
+use crate::task::contract::{VerificationContract, VerificationKind};
 use crate::task::{Check, Task, Verdict, VerdictSource};
 use crate::time::Timestamp;
 use crate::world::{Change, Write};

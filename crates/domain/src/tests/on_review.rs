@@ -1,9 +1,9 @@
 //! Which ways into review start a task's command checks, and which passes still count for the files, as tables.
 
 use super::model::{Model, task_named};
-use crate::job::JobState;
 use crate::needs::check_job;
 use crate::policy::{ChecksOnReview, Policy};
+use crate::runs::job::JobState;
 
 /// Steps with a task `A`, and whether its checks are queued under `runs` and under `always`.
 const WAYS: &[(&[&str], bool, bool)] = &[

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::model::{Model, actor, task_named};
+use crate::board::plan::*;
+use crate::board::settings::{BoardSettings, SettingKey};
 use crate::command::*;
 use crate::ids::Id;
-use crate::plan::*;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
-use crate::settings::{BoardSettings, SettingKey};
 
 fn settings(set: &[(SettingKey, Value)]) -> Command {
     Command::SettingsUpdate(Box::new(SettingsUpdate {
@@ -72,7 +72,7 @@ fn the_first_project_is_open_and_a_path_counts_once() {
 fn planned(title: &str) -> PlannedTask {
     PlannedTask {
         title: title.into(),
-        mode: crate::card::Mode::Auto,
+        mode: crate::board::card::Mode::Auto,
         description: "why".into(),
         acceptance_criteria: vec![" it works ".into(), "  ".into()],
         priority: PlannedPriority::High,

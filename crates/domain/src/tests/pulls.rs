@@ -4,7 +4,7 @@
 use super::model::{Model, task_named};
 use crate::command::{Command, MergedBranch, PullOpen, PullSettle, PullStep};
 use crate::policy::Policy;
-use crate::pull::LOCAL;
+use crate::pulls::LOCAL;
 
 /// The merged branch that the board's merge reports in the tables of `model`.
 pub fn merged_branch() -> MergedBranch {

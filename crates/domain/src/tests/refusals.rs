@@ -4,18 +4,18 @@ use std::collections::HashSet;
 
 use super::check_document;
 use super::model::{actor, task_named};
-use crate::attempt::Health;
-use crate::comment::CommentId;
+use crate::board::plan::PlanId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, Id};
-use crate::job::{JobId, JobKind};
-use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::{Hold, Quota, Refusal, ReviewAction, Unactionable, UnmetCheck};
 use crate::relay::Problem;
 use crate::rights::Profile;
-use crate::run::OpenRuns;
-use crate::standing::Standing;
+use crate::runs::job::{JobId, JobKind};
+use crate::runs::run::OpenRuns;
+use crate::task::attempt::Health;
+use crate::task::comment::CommentId;
+use crate::task::standing::Standing;
 use crate::time::Timestamp;
 
 /// At least one example of each variant; a new variant without an example fails below.

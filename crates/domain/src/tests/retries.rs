@@ -128,7 +128,7 @@ fn act(model: &mut Model, line: &str) -> Command {
     command
 }
 
-fn newest(model: &Model) -> (Option<&crate::task::Task>, Option<&crate::attempt::Attempt>) {
+fn newest(model: &Model) -> (Option<&crate::task::Task>, Option<&crate::task::attempt::Attempt>) {
     let task = model.rows.tasks.get(&task_named("A")).map(|rows| &rows.task);
     let newest = task.and_then(|task| task.newest_attempt);
     (task, newest.and_then(|newest| model.rows.attempts.get(&newest)))

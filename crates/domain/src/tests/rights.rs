@@ -1,16 +1,16 @@
 //! What each command requires of its caller: profile, scope for commands, task.
 
-use crate::card::Card;
+use crate::board::card::Card;
+use crate::board::plan::PlanId;
 use crate::command::{
     AgentAdd, Command, NewCheck, PlanApprove, PlanPropose, Reach, TaskCreate, TaskEdit, TaskUpdate,
 };
-use crate::comment::CommentId;
 use crate::crew::AgentId;
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
-use crate::job::JobId;
-use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::rights::{AgentType, Lane, Profile, Rights, Scope};
+use crate::runs::job::JobId;
+use crate::task::comment::CommentId;
 
 fn task(number: u128) -> TaskId {
     TaskId { id: Id(number), prefix: Prefix::fallback() }

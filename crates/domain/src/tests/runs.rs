@@ -4,13 +4,13 @@
 use super::model::Model;
 use super::relay_spec::example;
 use crate::command::{Command, RunLease, RunPr, RunSettle, RunSubmit};
-use crate::delivery::{Receipt, Topic, Webhook};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
-use crate::job::{JobId, JobKind};
 use crate::policy::Policy;
-use crate::pull::LOCAL;
+use crate::pulls::LOCAL;
 use crate::relay::{FailReason, JobSpec, RunVerdict};
-use crate::run::{Artifact, ArtifactName};
+use crate::runs::delivery::{Receipt, Topic, Webhook};
+use crate::runs::job::{JobId, JobKind};
+use crate::runs::run::{Artifact, ArtifactName};
 
 struct Jobs {
     model: Model,
@@ -148,7 +148,7 @@ impl Jobs {
         let Some(run) = self.model.rows.runs.get(&job(name)) else { return "none".into() };
         let state = self.model.rows.jobs[&job(name)].state.as_str();
         let task = self.model.task_of(task(name));
-        let held = task.assignee == Some(crate::run::holder());
+        let held = task.assignee == Some(crate::runs::run::holder());
         let held = if held { "held" } else { "free" };
         format!("{state} a{} {} {held}", run.attempt, task.label)
     }

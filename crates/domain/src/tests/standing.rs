@@ -1,11 +1,11 @@
 //! Readers see a lease that is over in the state that is written later.
 
 use super::model::Model;
-use crate::attempt::{Attempt, AttemptEnd, AttemptState};
 use crate::command::Command;
 use crate::policy::{Phase, Policy};
-use crate::standing::{Standing, settle};
 use crate::task::Task;
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptState};
+use crate::task::standing::{Standing, settle};
 
 /// How a task gets under a lease, and what every reader sees when the lease is over.
 const TABLE: &[(&[&str], &str)] = &[

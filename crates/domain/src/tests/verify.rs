@@ -2,11 +2,13 @@
 
 use super::model::{Model, actor};
 use crate::command::Found;
-use crate::contract::{Verification, VerificationContract, VerificationKind, VerificationStatus};
 use crate::decide::verification::{VerifyFault, VerifyStep, verify_step};
-use crate::forge::{PullReason, PullVerdict};
 use crate::policy::Policy;
+use crate::pulls::forge::{PullReason, PullVerdict};
 use crate::task::Task;
+use crate::task::contract::{
+    Verification, VerificationContract, VerificationKind, VerificationStatus,
+};
 use crate::time::Timestamp;
 
 fn shown(found: Found) -> String {

@@ -1,8 +1,8 @@
 //! Which holders get grace after the watch over the leases was interrupted, as a table.
 
-use crate::attempt::Lease;
+use crate::task::attempt::Lease;
+use crate::task::watch::{Watcher, grace};
 use crate::time::Timestamp;
-use crate::watch::{Watcher, grace};
 
 /// In seconds: how long the lease was granted for, the last heartbeat, when the lease ends, the last tick, now;
 /// then which watcher looks, and when the lease ends instead.

@@ -2,16 +2,16 @@
 //! shown as its newest job: `state a<attempt> up|down`, the task with its label and holder.
 
 use super::model::{Model, task_named};
-use crate::card::{Mode, Review};
+use crate::board::card::{Mode, Review};
 use crate::command::{
     CardUpdate, Command, RunLease, RunSettle, Start, TerminalStart, WorkPlace, WorkSubmit,
 };
 use crate::ids::{AttemptId, Id};
-use crate::job::{JobId, JobKind};
 use crate::policy::{Phase, Policy};
-use crate::run::RunRecord;
-use crate::work::ending::ending;
-use crate::work::{Role, WorkEnd, WorkOrder};
+use crate::runs::job::{JobId, JobKind};
+use crate::runs::run::RunRecord;
+use crate::runs::work::ending::ending;
+use crate::runs::work::{Role, WorkEnd, WorkOrder};
 
 struct Works {
     model: Model,

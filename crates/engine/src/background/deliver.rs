@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::Command;
-use callboard_domain::delivery::{Delivery, Receipt, Topic, destination};
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{Job, JobKind};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::ending::{Ending, with_version};
+use callboard_domain::runs::delivery::{Delivery, Receipt, Topic, destination};
+use callboard_domain::runs::job::{Job, JobKind};
 use callboard_domain::time::Timestamp;
 use serde_json::json;
 use tokio::task::JoinSet;

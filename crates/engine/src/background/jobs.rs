@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::job::JobKind;
+use callboard_domain::runs::job::JobKind;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};

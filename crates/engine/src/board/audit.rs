@@ -1,7 +1,7 @@
 //! The event log as an audit, newest first. A page goes on where the one before ended: numbers only rise, so writes in
 //! between repeat and hide nothing.
 
-use callboard_domain::audit::{AuditRow, Capability};
+use callboard_domain::board::audit::{AuditRow, Capability};
 use callboard_store::BackQuery;
 
 use crate::context::{OpContext, Scope};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
 use callboard_domain::command::{CardUpdate, Checked, Command, ReviewDecide, ReviewVerdict};
 use callboard_domain::decide::{label_of, same_column};
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobId;
 use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
 use callboard_domain::policy::Phase;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery};
 

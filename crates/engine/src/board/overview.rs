@@ -2,8 +2,8 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobState;
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::JobState;
+use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::TaskRow;
 use callboard_store::{CardRow, EpicQuery};
 

@@ -1,8 +1,8 @@
 //! Plans: kept as drafts until a person decides on them.
 
+use callboard_domain::board::plan::{Plan, PlanId, PlannedTask, Todo};
 use callboard_domain::command::{Command, NEW_TASK, PlanApprove, PlanPropose};
 use callboard_domain::ids::TaskId;
-use callboard_domain::plan::{Plan, PlanId, PlannedTask, Todo};
 use callboard_domain::refusal::Refusal;
 use callboard_store::Outcome;
 

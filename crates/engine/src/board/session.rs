@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use callboard_domain::actor::Actor;
-use callboard_domain::attempt::{Attempt, AttemptKind, AttemptState};
-use callboard_domain::card::Terminal;
+use callboard_domain::board::card::Terminal;
 use callboard_domain::command::{Command, SessionBegin};
 use callboard_domain::decide::{SessionGround, session_gate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
+use callboard_domain::runs::work::prompt::{Brief, pair_prompt};
 use callboard_domain::task::TaskRecord;
-use callboard_domain::work::prompt::{Brief, pair_prompt};
+use callboard_domain::task::attempt::{Attempt, AttemptKind, AttemptState};
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::{Workshop, WorkspacePart};

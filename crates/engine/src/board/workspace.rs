@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
+use callboard_domain::board::project::ProjectRepo;
+use callboard_domain::board::settings::{BaseRef, BoardSettings};
 use callboard_domain::ids::TaskId;
-use callboard_domain::project::ProjectRepo;
-use callboard_domain::settings::{BaseRef, BoardSettings};
 use callboard_domain::task::Task;
 
 use crate::board::card::CardSeen;

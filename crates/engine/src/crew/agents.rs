@@ -10,7 +10,7 @@ use callboard_domain::crew::{Agent, AgentId, AgentState, Decision, DecisionId, M
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
-use callboard_domain::run::{RunRecord, Terminal};
+use callboard_domain::runs::run::{RunRecord, Terminal};
 use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, DecisionQuery, MailQuery, MailSeen, Outcome};
 

@@ -1,6 +1,8 @@
 //! Merging the work of workers into their epic's branch, and presenting the whole epic to people. Git and forges do
 //! their part outside any transaction; a call that is repeated after a crash finds what is done and only finishes.
 
+use callboard_domain::board::project::ProjectRepo;
+use callboard_domain::board::settings::BoardSettings;
 use callboard_domain::command::{Behind, Command, CrewSettle, EpicFinish};
 use callboard_domain::crew::merge::{self, EpicBranch, FinishGate, ReviewPull};
 use callboard_domain::crew::state::{EpicState, TaskState, failure_reason, worker_of};
@@ -8,10 +10,8 @@ use callboard_domain::crew::{Agent, MailId, sweep};
 use callboard_domain::decide::{TransitionGate, label_of, transition_gate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::project::ProjectRepo;
-use callboard_domain::pull::{LOCAL, Pull};
+use callboard_domain::pulls::{LOCAL, Pull};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::settings::BoardSettings;
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::leftovers;

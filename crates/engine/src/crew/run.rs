@@ -7,10 +7,10 @@ use callboard_domain::crew::shift::{Next, Shift, is_overdue, may_start};
 use callboard_domain::crew::sweep::is_at_post;
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::ids::Id;
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::work::prompt::Post as Told;
-use callboard_domain::work::{Role, WorkOrder};
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::work::prompt::Post as Told;
+use callboard_domain::runs::work::{Role, WorkOrder};
 use callboard_store::{BusyWorker, MailQuery, OrphanRun};
 use sha2::{Digest, Sha256};
 

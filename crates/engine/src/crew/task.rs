@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use callboard_domain::block::reason_of;
 use callboard_domain::command::{Command, CrewMove, PullOpen};
-use callboard_domain::comment::{Comment, CommentKind};
 use callboard_domain::crew::merge;
 use callboard_domain::crew::state::TaskState;
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::Pull;
+use callboard_domain::pulls::Pull;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::block::reason_of;
+use callboard_domain::task::comment::{Comment, CommentKind};
 use callboard_domain::time::Timestamp;
 
 use crate::board::card::CardSeen;

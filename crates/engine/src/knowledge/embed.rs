@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::{Command, JobEnd};
-use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::{JobId, JobKind};
 use callboard_store::knowledge::{Embedded, Unembedded};
 use callboard_store::{DueJob, Outcome};
 use tokio::sync::Notify;

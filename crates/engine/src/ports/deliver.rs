@@ -1,7 +1,7 @@
 //! Delivery of messages to the addresses that asked for them.
 
 use async_trait::async_trait;
-use callboard_domain::delivery::Receipt;
+use callboard_domain::runs::delivery::Receipt;
 
 /// One message; its body is the same each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::work::Role;
+use callboard_domain::runs::work::Role;
 
 use crate::Engine;
 

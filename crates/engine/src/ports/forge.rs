@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::forge::{ForgeKind, PullRef, PullState};
+use callboard_domain::pulls::forge::{ForgeKind, PullRef, PullState};
 
 /// Reads, opens and merges pulls at GitHub and GitLab, and calls merges off.
 #[async_trait]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::{OPEN, Pull};
+use callboard_domain::pulls::{OPEN, Pull};
 use callboard_store::PullQuery;
 
 use crate::context::{OpContext, Scope};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use callboard_domain::command::PullStep;
-use callboard_domain::forge::{ForgeKind, PullRef};
-use callboard_domain::pull::{CLOSED, MERGED, Pull};
+use callboard_domain::pulls::forge::{ForgeKind, PullRef};
+use callboard_domain::pulls::{CLOSED, MERGED, Pull};
 use tokio::time::Instant;
 
 use crate::context::OpContext;

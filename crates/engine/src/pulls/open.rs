@@ -1,9 +1,9 @@
 //! Pull requests for branches of tasks and of epics: opened at the place that `forge.kind` names, one per branch.
 
+use callboard_domain::board::project::ProjectRepo;
 use callboard_domain::command::{Command, PullOpen};
 use callboard_domain::ids::TaskId;
-use callboard_domain::project::ProjectRepo;
-use callboard_domain::pull::{LOCAL, Pull};
+use callboard_domain::pulls::{LOCAL, Pull};
 use callboard_store::PullQuery;
 
 use crate::context::OpContext;

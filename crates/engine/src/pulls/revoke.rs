@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use callboard_domain::command::PullStep;
-use callboard_domain::forge::PullRef;
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::{OPEN, Pull};
+use callboard_domain::pulls::forge::PullRef;
+use callboard_domain::pulls::{OPEN, Pull};
 use callboard_store::{PullOf, PullQuery, PullsOf};
 
 use crate::context::OpContext;

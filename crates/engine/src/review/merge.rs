@@ -1,7 +1,7 @@
 //! Merging and rebasing the work of a review. Git does its part outside any transaction; the result is recorded
 //! afterwards. A merge that was published but not recorded is found again by the next call.
 
-use callboard_domain::card::Mode;
+use callboard_domain::board::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
 use callboard_domain::decide::{
     AGENT_LINGERS, MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate,

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use callboard_domain::card::ReviewState;
+use callboard_domain::board::card::ReviewState;
 use callboard_domain::crew::{AgentId, names};
 use callboard_domain::policy::Phase;
-use callboard_domain::work::Role;
-use callboard_domain::work::prompt::{Brief, Post, prompt};
+use callboard_domain::runs::work::Role;
+use callboard_domain::runs::work::prompt::{Brief, Post, prompt};
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspacePart;

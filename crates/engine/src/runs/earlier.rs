@@ -8,8 +8,8 @@ use callboard_domain::actor::Actor;
 use callboard_domain::command::Command;
 use callboard_domain::decide::agent_at_work;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobState;
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::JobState;
+use callboard_domain::runs::run::RunRecord;
 
 use crate::board::card::CardSeen;
 use crate::ports::EarlierRuns;

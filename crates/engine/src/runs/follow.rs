@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobId;
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::RunRecord;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::job::{JobId, JobState};
+use callboard_domain::runs::job::{JobId, JobState};
 use callboard_store::DueJob;
 use tokio_util::sync::CancellationToken;
 

@@ -1,10 +1,10 @@
 //! Every job of an org, whichever toolset created it: listed, and ended in the way of its kind.
 
 use callboard_domain::command::Command;
-use callboard_domain::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::run::Run;
-use callboard_domain::work::Role;
+use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::runs::run::Run;
+use callboard_domain::runs::work::Role;
 use callboard_store::JobQuery;
 
 use crate::context::{OpContext, Scope};

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobState;
-use callboard_domain::run::{ArtifactName, RunRecord};
+use callboard_domain::runs::job::JobState;
+use callboard_domain::runs::run::{ArtifactName, RunRecord};
+use callboard_domain::runs::work::Role;
 use callboard_domain::time::Timestamp;
-use callboard_domain::work::Role;
 
 use callboard_store::DueJob;
 

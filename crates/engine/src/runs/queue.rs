@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use callboard_domain::command::{Command, NEW_TASK, RunSubmit};
-use callboard_domain::delivery::Webhook;
-use callboard_domain::forge::ForgeKind;
 use callboard_domain::hex::hex;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{JobId, JobState};
+use callboard_domain::pulls::forge::ForgeKind;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
-use callboard_domain::run::{Artifact, ArtifactName, RunRecord};
+use callboard_domain::runs::delivery::Webhook;
+use callboard_domain::runs::job::{JobId, JobState};
+use callboard_domain::runs::run::{Artifact, ArtifactName, RunRecord};
 use callboard_store::{
     FileError, FileSpan, NewFile, Outcome, RunOrder, RunPage, RunQuery, RunSeen,
 };

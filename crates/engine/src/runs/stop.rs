@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use callboard_domain::command::{Command, JobEnd};
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{Job, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::{Job, JobKind, JobState};
+use callboard_domain::runs::run::RunRecord;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

@@ -3,12 +3,12 @@
 
 use std::convert::Infallible;
 
-use callboard_domain::card::{Card, Told};
+use callboard_domain::board::card::{Card, Told};
 use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
+use callboard_domain::runs::work::prompt::interruption;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
-use callboard_domain::work::prompt::interruption;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::context::OpContext;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use callboard_domain::attempt::{Attempt, AttemptKind};
 use callboard_domain::command::{AttemptBegin, Command};
 use callboard_domain::decide::{BeginGround, begin_gate, judge_actor, judge_session_key};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::attempt::{Attempt, AttemptKind};
 
 use crate::context::OpContext;
 use crate::ports::{Head, Worktree};

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::attempt::Attempt;
 use callboard_domain::command::{Basis, Checked, Command};
 use callboard_domain::decide::{
     TransitionGate, checks_to_run, checks_unknown, judge_run_request, transition_gate,
@@ -13,6 +12,7 @@ use callboard_domain::decide::{
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{CheckKind, Task, TaskRecord, Verdict, VerdictSource};
 
 use crate::context::OpContext;

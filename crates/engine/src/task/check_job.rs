@@ -2,9 +2,9 @@
 
 use callboard_domain::command::{Checked, Command, JobEnd};
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{Job, JobKind};
 use callboard_domain::needs::check_job;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::{Job, JobKind};
 use callboard_store::JobQuery;
 
 use crate::context::{OpContext, Principal, Scope};

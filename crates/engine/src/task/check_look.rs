@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use callboard_domain::attempt::Attempt;
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
 use callboard_domain::ids::TaskId;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Check, Task, TaskRecord};
 
 use crate::context::OpContext;

@@ -1,8 +1,8 @@
 //! Verbs on comments.
 
 use callboard_domain::command::{Command, CommentAdd};
-use callboard_domain::comment::{Comment, CommentId, CommentKind};
 use callboard_domain::ids::TaskId;
+use callboard_domain::task::comment::{Comment, CommentId, CommentKind};
 use callboard_store::Outcome;
 
 use crate::context::{OpContext, Scope};

@@ -2,11 +2,11 @@
 
 use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::JobId;
 use callboard_domain::knowledge::{KnowledgeId, NewKnowledge};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::standing::Standing;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::standing::Standing;
 use callboard_store::{Applied, FreeQuery, Outcome};
 
 use crate::context::{OpContext, Scope};

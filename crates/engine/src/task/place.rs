@@ -1,6 +1,6 @@
 //! The place where a task is worked on: its name, its branch, and why it cannot be had.
 
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
 use callboard_domain::crew::names;
 use callboard_domain::task::Task;
 

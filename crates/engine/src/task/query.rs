@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 pub use callboard_store::AsWork;

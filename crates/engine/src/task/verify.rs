@@ -1,12 +1,12 @@
 //! Running a verify job: look at the contract, ask the forge, run the checks, let `decide` judge.
 
 use callboard_domain::command::{Checked, Command, Found};
-use callboard_domain::contract::VerificationContract;
 use callboard_domain::decide::verification::{self, VerifyFault, VerifyStep};
-use callboard_domain::forge::{ForgeKind, PullRef, judge_pull};
 use callboard_domain::ids::TaskId;
+use callboard_domain::pulls::forge::{ForgeKind, PullRef, judge_pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::contract::VerificationContract;
 use callboard_store::DueJob;
 
 use crate::context::{OpContext, Principal};

@@ -2,7 +2,7 @@
 
 mod merge;
 
-use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
+use callboard_domain::pulls::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
 use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest};
 use serde::Deserialize;
 use serde_json::json;

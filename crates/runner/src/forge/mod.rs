@@ -11,7 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::forge::{ForgeKind, PullRef, PullState};
+use callboard_domain::pulls::forge::{ForgeKind, PullRef, PullState};
 use callboard_engine::ports::{
     Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, PullStateRequest,
 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use callboard_domain::branch::is_branch_name;
+use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::{BranchMade, BranchOrder, WorktreeFault};
 
 use super::make::base;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callboard_domain::branch::is_branch_name;
+use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::{
     Base, BaseFrom, TaskBranch, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder,
 };

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use callboard_domain::branch::is_branch_name;
+use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::WorktreeFault;
 
 use super::text;

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::post;
-use callboard_domain::delivery::Receipt;
+use callboard_domain::runs::delivery::Receipt;
 use callboard_engine::ports::{Courier, Letter};
 use callboard_runner::{Webhooks, judge_secret};
 use standardwebhooks::Webhook;

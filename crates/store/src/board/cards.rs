@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::attempt::Attempt;
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::{Phase, Policy};
-use callboard_domain::standing::{settle, settle_deps};
+use callboard_domain::task::attempt::Attempt;
+use callboard_domain::task::standing::{settle, settle_deps};
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
 

@@ -3,11 +3,11 @@
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
+use callboard_domain::board::plan::{Plan, PlanId};
+use callboard_domain::board::project::{Project, ProjectRepo};
+use callboard_domain::board::settings::SettingsKept;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::{Id, IdKind};
-use callboard_domain::plan::{Plan, PlanId};
-use callboard_domain::project::{Project, ProjectRepo};
-use callboard_domain::settings::SettingsKept;
 use std::sync::Arc;
 
 use crate::StoreError;

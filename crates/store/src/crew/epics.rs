@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::ids::{Id, TaskId};
-use callboard_domain::job::JobId;
 use callboard_domain::policy::Phase;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::time::Timestamp;
 
 use crate::table::agent::{AGENT, AGENT_FROM};

@@ -5,7 +5,7 @@
 use callboard_domain::desk::{Desk, TaskRows};
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::JobId;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::time::Timestamp;
 use futures_util::future;
 use serde_json::Value;

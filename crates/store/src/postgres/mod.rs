@@ -47,14 +47,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
-use callboard_domain::attempt::Attempt;
-use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 use callboard_domain::needs::verify_key;
+use callboard_domain::runs::job::{Job, JobId, JobKind};
+use callboard_domain::task::attempt::Attempt;
+use callboard_domain::task::comment::{Comment, CommentId};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
@@ -88,7 +88,7 @@ const FILE_PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct PostgresStore {
     shared: Arc<Shared>,
-    inbox: mpsc::UnboundedSender<writer::Job>,
+    inbox: mpsc::UnboundedSender<writer::WriteRequest>,
     asks: mpsc::UnboundedSender<Ask>,
 }
 
@@ -166,7 +166,7 @@ impl Shared {
 impl Store for PostgresStore {
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(writer::Job { op, reply }).map_err(|_| closing())?;
+        self.inbox.send(writer::WriteRequest { op, reply }).map_err(|_| closing())?;
         answer.await.map_err(|_| closing())?
     }
 

@@ -1,7 +1,7 @@
 //! Pull requests: reads.
 
 use async_trait::async_trait;
-use callboard_domain::pull::Pull;
+use callboard_domain::pulls::Pull;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use callboard_domain::attempt::Attempt;
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Dep, Entry, Task, TaskRecord};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use callboard_domain::attempt::Lease;
+use callboard_domain::task::attempt::Lease;
+use callboard_domain::task::watch::{GRACE_MS, Watcher, grace, is_unwatched};
 use callboard_domain::time::Timestamp;
-use callboard_domain::watch::{GRACE_MS, Watcher, grace, is_unwatched};
 use tokio_postgres::Row;
 use uuid::Uuid;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::watch::is_unwatched;
+use callboard_domain::task::watch::is_unwatched;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::judge::judge;
@@ -31,7 +31,7 @@ const AROUND: Duration = Duration::from_secs(15);
 
 type Verdict = Result<Applied, ApplyError>;
 
-pub(crate) struct Job {
+pub(crate) struct WriteRequest {
     pub op: Op,
     pub reply: oneshot::Sender<Verdict>,
 }
@@ -74,53 +74,53 @@ impl Writer {
         Self { shared, line: None, begin }
     }
 
-    pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Job>) {
+    pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<WriteRequest>) {
         let mut kept = None;
         loop {
             let next = match kept.take() {
-                Some(job) => Some(job),
+                Some(request) => Some(request),
                 None => inbox.recv().await,
             };
             let Some(first) = next else { return };
-            let mut jobs = vec![first];
-            while jobs.len() < BATCH_MAX && !goes_alone(&jobs[0]) {
+            let mut requests = vec![first];
+            while requests.len() < BATCH_MAX && !goes_alone(&requests[0]) {
                 match inbox.try_recv() {
-                    Ok(job) if goes_alone(&job) => {
-                        kept = Some(job);
+                    Ok(request) if goes_alone(&request) => {
+                        kept = Some(request);
                         break;
                     }
-                    Ok(job) => jobs.push(job),
+                    Ok(request) => requests.push(request),
                     Err(_) => break,
                 }
             }
-            self.batch(jobs).await;
+            self.batch(requests).await;
         }
     }
 
-    async fn batch(&mut self, jobs: Vec<Job>) {
-        let ops: Vec<&Op> = jobs.iter().map(|job| &job.op).collect();
+    async fn batch(&mut self, requests: Vec<WriteRequest>) {
+        let ops: Vec<&Op> = requests.iter().map(|request| &request.op).collect();
         match self.persist(&ops).await {
-            Ok(done) => self.answer(jobs, done),
+            Ok(done) => self.answer(requests, done),
             // One command of the batch failed it; tried alone, each gets its own answer.
-            Err(Failed::Before(trouble)) if jobs.len() > 1 && !trouble.is_lost() => {
+            Err(Failed::Before(trouble)) if requests.len() > 1 && !trouble.is_lost() => {
                 tracing::debug!(?trouble, "a batch is tried one by one");
-                for job in jobs {
-                    match self.persist(&[&job.op]).await {
-                        Ok(done) => self.answer(vec![job], done),
-                        Err(failed) => refuse(vec![job], failed),
+                for request in requests {
+                    match self.persist(&[&request.op]).await {
+                        Ok(done) => self.answer(vec![request], done),
+                        Err(failed) => refuse(vec![request], failed),
                     }
                 }
             }
-            Err(failed) => refuse(jobs, failed),
+            Err(failed) => refuse(requests, failed),
         }
     }
 
-    fn answer(&self, jobs: Vec<Job>, done: Done) {
-        tally::committed(jobs.len(), &done.events);
+    fn answer(&self, requests: Vec<WriteRequest>, done: Done) {
+        tally::committed(requests.len(), &done.events);
         journal::committed(&done.events);
-        for (job, verdict) in jobs.into_iter().zip(done.verdicts) {
+        for (request, verdict) in requests.into_iter().zip(done.verdicts) {
             // A caller that went away does not need its answer.
-            let _ = job.reply.send(verdict);
+            let _ = request.reply.send(verdict);
         }
         if !self.shared.feed.hand_over(&done.events) {
             self.shared.bell.ring.notify_one();
@@ -243,8 +243,8 @@ impl Writer {
 
 /// Whether a command needs a batch of its own: it decides on edges, counts or rows of its org that other commands of
 /// the batch might change.
-fn goes_alone(job: &Job) -> bool {
-    let needs = job.op.command.needs(&job.op.actor);
+fn goes_alone(request: &WriteRequest) -> bool {
+    let needs = request.op.command.needs(&request.op.actor);
     !needs.ancestry_of.is_empty()
         || needs.above.is_some()
         || needs.open_runs
@@ -253,12 +253,12 @@ fn goes_alone(job: &Job) -> bool {
         || !needs.org.is_empty()
 }
 
-fn refuse(jobs: Vec<Job>, failed: Failed) {
+fn refuse(requests: Vec<WriteRequest>, failed: Failed) {
     let error = match failed {
         Failed::Before(trouble) if trouble.is_unstorable_text() => {
             let words = "text cannot hold the character U+0000; leave it out";
-            for job in jobs {
-                let _ = job.reply.send(Err(ApplyError::Refused(Refusal::invalid(words))));
+            for request in requests {
+                let _ = request.reply.send(Err(ApplyError::Refused(Refusal::invalid(words))));
             }
             return;
         }
@@ -272,8 +272,8 @@ fn refuse(jobs: Vec<Job>, failed: Failed) {
             )
         }
     };
-    for job in jobs {
-        let _ = job.reply.send(Err(error.clone().into()));
+    for request in requests {
+        let _ = request.reply.send(Err(error.clone().into()));
     }
 }
 

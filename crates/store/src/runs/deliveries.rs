@@ -1,8 +1,8 @@
 //! Messages about ended jobs and about events: the queries of a store.
 
 use async_trait::async_trait;
-use callboard_domain::delivery::Delivery;
-use callboard_domain::job::{Job, JobId};
+use callboard_domain::runs::delivery::Delivery;
+use callboard_domain::runs::job::{Job, JobId};
 
 use crate::StoreError;
 

@@ -1,6 +1,6 @@
 //! The SQL that lists jobs, in every database.
 
-use callboard_domain::job::JobKind;
+use callboard_domain::runs::job::JobKind;
 
 use crate::JobQuery;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{JobId, JobKind};
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::{JobId, JobKind};
+use callboard_domain::runs::run::RunRecord;
 use callboard_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,13 @@
 //! Reads what `decide` needs, inside the transaction that will write.
 
 use callboard_domain::actor::Actor;
-use callboard_domain::attempt::Attempt;
 use callboard_domain::desk::{EntryRow, Rows, TaskRows};
 use callboard_domain::ids::{AttemptId, Prefix, TaskId};
-use callboard_domain::job::Job;
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::needs::{Needs, verify_key};
-use callboard_domain::run::{OpenRuns, RunRecord};
+use callboard_domain::runs::job::Job;
+use callboard_domain::runs::run::{OpenRuns, RunRecord};
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Dep, Dependent, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_domain::desk::{Desk, Rows, TaskRows, Touched};
 use callboard_domain::event::{Event, LoggedEvent, step_of};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::JobId;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::task::{Dependent, Task};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};

@@ -38,15 +38,15 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
-use callboard_domain::attempt::Attempt;
-use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
 use callboard_domain::needs::verify_key;
+use callboard_domain::runs::job::{Job, JobId, JobKind};
+use callboard_domain::task::attempt::Attempt;
+use callboard_domain::task::comment::{Comment, CommentId};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
@@ -71,7 +71,7 @@ pub use restore::{RestoreError, Restored};
 
 pub struct SqliteStore {
     shared: Arc<Shared>,
-    inbox: Option<Sender<writer::Job>>,
+    inbox: Option<Sender<writer::WriteRequest>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Shared {
 impl Store for SqliteStore {
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
-        self.send(writer::Job::Apply(Box::new(op), reply))?;
+        self.send(writer::WriteRequest::Apply(Box::new(op), reply))?;
         answer.await.map_err(|_| StoreError::Unavailable("the store is closing".into()))?
     }
 

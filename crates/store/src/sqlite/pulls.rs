@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::Pull;
+use callboard_domain::pulls::Pull;
 use rusqlite::{Connection, Result, Row, params};
 
 use crate::sqlite::errors::from_sqlite;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
 use callboard_domain::task::TaskRow;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::time::Timestamp;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};

@@ -94,9 +94,9 @@ impl SqliteStore {
         Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
     }
 
-    pub(crate) fn send(&self, job: writer::Job) -> Result<(), StoreError> {
+    pub(crate) fn send(&self, request: writer::WriteRequest) -> Result<(), StoreError> {
         let gone = || StoreError::Unavailable("the store is closing".into());
-        self.inbox.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
+        self.inbox.as_ref().ok_or_else(gone)?.send(request).map_err(|_| gone())
     }
 
     /// Runs rare work on the writer's connection, in its turn.
@@ -106,7 +106,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let shared = self.shared.clone();
-        self.send(writer::Job::Run(Box::new(move |turn| {
+        self.send(writer::WriteRequest::Run(Box::new(move |turn| {
             let done = turn.and_then(|db| {
                 shared.guard.check()?;
                 let done = work(db)?;

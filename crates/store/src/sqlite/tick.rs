@@ -1,9 +1,9 @@
 //! Whether the leases were watched, judged inside a write transaction before any command in it is
 //! decided. The rule is `callboard_domain::watch`.
 
-use callboard_domain::attempt::Lease;
+use callboard_domain::task::attempt::Lease;
+use callboard_domain::task::watch::{GRACE_MS, Watcher, grace, is_unwatched};
 use callboard_domain::time::Timestamp;
-use callboard_domain::watch::{GRACE_MS, Watcher, grace, is_unwatched};
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
 use crate::sqlite::Shared;

@@ -25,7 +25,7 @@ const BATCH_MAX: usize = 64;
 
 type Verdict = Result<Applied, ApplyError>;
 
-pub(crate) enum Job {
+pub(crate) enum WriteRequest {
     Apply(Box<Op>, oneshot::Sender<Verdict>),
     /// Rare work that needs the writer's connection and its turn.
     Run(Work),
@@ -41,11 +41,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn run(mut self, inbox: &Receiver<Job>) {
+    pub fn run(mut self, inbox: &Receiver<WriteRequest>) {
         while let Ok(job) = inbox.recv() {
             match job {
-                Job::Apply(op, reply) => self.batch(*op, reply, inbox),
-                Job::Run(work) => self.run_alone(work),
+                WriteRequest::Apply(op, reply) => self.batch(*op, reply, inbox),
+                WriteRequest::Run(work) => self.run_alone(work),
             }
         }
     }
@@ -57,7 +57,7 @@ impl Writer {
         }
     }
 
-    fn batch(&mut self, op: Op, reply: oneshot::Sender<Verdict>, inbox: &Receiver<Job>) {
+    fn batch(&mut self, op: Op, reply: oneshot::Sender<Verdict>, inbox: &Receiver<WriteRequest>) {
         let mut replies = vec![reply];
         let mut afterwards = None;
         let shared = self.shared.clone();
@@ -67,11 +67,11 @@ impl Writer {
             self.one(&mut batch, op);
             while replies.len() < BATCH_MAX {
                 match inbox.try_recv() {
-                    Ok(Job::Apply(op, reply)) => {
+                    Ok(WriteRequest::Apply(op, reply)) => {
                         replies.push(reply);
                         self.one(&mut batch, *op);
                     }
-                    Ok(Job::Run(work)) => {
+                    Ok(WriteRequest::Run(work)) => {
                         afterwards = Some(work);
                         break;
                     }

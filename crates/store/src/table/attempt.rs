@@ -1,7 +1,7 @@
 //! Attempts, with their outputs.
 
-use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use callboard_domain::ids::AttemptId;
+use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use callboard_domain::time::Timestamp;
 
 use super::cell::table;

@@ -1,6 +1,6 @@
 //! Cards: the board's facts beside a task.
 
-use callboard_domain::card::{Card, Failed, Mode, Terminal};
+use callboard_domain::board::card::{Card, Failed, Mode, Terminal};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 

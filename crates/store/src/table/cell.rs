@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
-use callboard_domain::job::JobId;
+use callboard_domain::runs::job::JobId;
 use callboard_domain::time::Timestamp;
 use serde::Serialize;
 

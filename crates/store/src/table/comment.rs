@@ -1,6 +1,6 @@
 //! Comments.
 
-use callboard_domain::comment::{Comment, CommentId, CommentKind, Resolved};
+use callboard_domain::task::comment::{Comment, CommentId, CommentKind, Resolved};
 
 use super::cell::table;
 use super::{Cells, Reader};

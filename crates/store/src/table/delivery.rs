@@ -1,7 +1,7 @@
 //! Messages about ended jobs and about events.
 
-use callboard_domain::delivery::{Delivery, Topic, Tried};
-use callboard_domain::job::{Job, JobId};
+use callboard_domain::runs::delivery::{Delivery, Topic, Tried};
+use callboard_domain::runs::job::{Job, JobId};
 
 use super::cell::table;
 use super::job::{JOB, JOB_FROM};

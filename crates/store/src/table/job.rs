@@ -1,6 +1,6 @@
 //! Jobs.
 
-use callboard_domain::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
 
 use super::cell::table;
 use super::{Cells, Reader};

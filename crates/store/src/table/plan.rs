@@ -1,7 +1,7 @@
 //! Plans.
 
 use callboard_domain::actor::Actor;
-use callboard_domain::plan::{Plan, PlanId, PlanState};
+use callboard_domain::board::plan::{Plan, PlanId, PlanState};
 use callboard_domain::time::Timestamp;
 
 use super::cell::table;

@@ -1,9 +1,9 @@
 //! Projects with their repositories, and the settings of an org.
 
 use callboard_domain::actor::Actor;
+use callboard_domain::board::project::{Project, ProjectRepo};
+use callboard_domain::board::settings::SettingKey;
 use callboard_domain::ids::Prefix;
-use callboard_domain::project::{Project, ProjectRepo};
-use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Pull requests.
 
-use callboard_domain::job::JobId;
-use callboard_domain::pull::Pull;
+use callboard_domain::pulls::Pull;
+use callboard_domain::runs::job::JobId;
 
 use super::cell::table;
 use super::{Cells, Reader};

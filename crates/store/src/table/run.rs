@@ -1,7 +1,7 @@
 //! Jobs for agents.
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::run::{Run, RunRecord};
+use callboard_domain::runs::run::{Run, RunRecord};
 
 use super::cell::table;
 use super::{Cells, Reader, job, json};

@@ -1,9 +1,9 @@
 //! Tasks, with their bodies and deps.
 
-use callboard_domain::attempt::Attempt;
 use callboard_domain::desk::TaskRows;
 use callboard_domain::ids::{AttemptId, Prefix, TaskId};
 use callboard_domain::policy::Phase;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Check, Dep, Dependent, Task};
 use callboard_domain::time::Timestamp;
 

@@ -1,10 +1,10 @@
 //! The conditions of list reads, written once for every database. A backend brings the sign its
 //! placeholders start with, and turns the values into its own.
 
-use callboard_domain::attempt::{ExecutionState, Health};
 use callboard_domain::ids::Id;
 use callboard_domain::policy::{Phase, Policy};
-use callboard_domain::standing::phase_after_lease;
+use callboard_domain::task::attempt::{ExecutionState, Health};
+use callboard_domain::task::standing::phase_after_lease;
 use callboard_domain::time::Timestamp;
 
 use crate::board::cards::{COLUMN, SEARCHED_MAX};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::card::{Card, Failed, Mode, ReviewState, Terminal, Told};
+use callboard_domain::board::card::{Card, Failed, Mode, ReviewState, Terminal, Told};
 use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict, TaskCreate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;

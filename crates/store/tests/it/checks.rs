@@ -2,8 +2,8 @@
 
 use callboard_domain::command::{Command, JobEnd, NewCheck};
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{Job, JobKind, JobState};
 use callboard_domain::needs::check_job;
+use callboard_domain::runs::job::{Job, JobKind, JobState};
 use callboard_store::{JobQuery, Outcome};
 
 use crate::conformance::conformance;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use callboard_domain::attempt::{ExecutionState, Health};
 use callboard_domain::command::{Command, NewCheck};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::{Rights, Scope};
+use callboard_domain::task::attempt::{ExecutionState, Health};
 use callboard_domain::token::{TokenId, TokenState};
 use callboard_store::{
     Applied, AttemptQuery, EventQuery, EventSink, FILE_BYTES_MAX, FileError, FilePart, FileSpan,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use callboard_domain::command::{Command, MailSend, TaskCreate};
 use callboard_domain::crew::MailId;
-use callboard_domain::delivery::{Receipt, Topic, Webhook};
-use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::policy::Policy;
-use callboard_domain::pull::{MERGED, OPEN};
+use callboard_domain::pulls::{MERGED, OPEN};
 use callboard_domain::relay::spec::Priority;
+use callboard_domain::runs::delivery::{Receipt, Topic, Webhook};
+use callboard_domain::runs::job::{JobId, JobKind};
 use callboard_store::{PullOf, PullQuery};
 use serde_json::json;
 

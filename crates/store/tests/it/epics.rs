@@ -4,12 +4,12 @@ use callboard_domain::command::*;
 use callboard_domain::crew::assignment::{by_turn, may_take};
 use callboard_domain::crew::{Agent, AgentId, MailId, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::policy::Phase;
-use callboard_domain::pull::Pull;
+use callboard_domain::pulls::Pull;
 use callboard_domain::rights::AgentType;
+use callboard_domain::runs::job::{JobId, JobKind};
+use callboard_domain::runs::work::{Role, WorkOrder};
 use callboard_domain::task::Task;
-use callboard_domain::work::{Role, WorkOrder};
 use callboard_store::{
     AgentQuery, BusyWorker, CardRow, EpicQuery, OpenPulls, OrphanRun, PullQuery, PullsOf,
     StaleWorker, UnassignedTask,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use callboard_domain::attempt::AttemptKind;
 use callboard_domain::command::{AttemptBegin, Command, TaskCreate};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
@@ -204,7 +204,7 @@ pub fn task_of(applied: &Applied) -> &TaskRecord {
     }
 }
 
-pub fn attempt_of(applied: &Applied) -> &callboard_domain::attempt::Attempt {
+pub fn attempt_of(applied: &Applied) -> &callboard_domain::task::attempt::Attempt {
     match &applied.outcome {
         Outcome::Attempt(attempt) => attempt,
         other => panic!("expected an attempt, got {other:?}"),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use callboard_domain::command::{
     Command, CommentAdd, Found, JobEnd, LeaseComplete, LeaseTarget, LeaseUpdate, TaskEdit,
 };
-use callboard_domain::comment::{Comment, CommentId, CommentKind};
-use callboard_domain::contract::{VerificationContract, VerificationKind, VerificationStatus};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::policy::Phase;
+use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::task::comment::{Comment, CommentId, CommentKind};
+use callboard_domain::task::contract::{
+    VerificationContract, VerificationKind, VerificationStatus,
+};
 use callboard_domain::time::Timestamp;
 use callboard_store::{Applied, FreeQuery, Outcome, Place, RepoPlace};
 

@@ -1,12 +1,12 @@
 //! What every store must do with the rows of an org besides tasks.
 
+use callboard_domain::board::plan::*;
+use callboard_domain::board::project::Project;
+use callboard_domain::board::settings::{BoardSettings, SettingKey};
 use callboard_domain::command::*;
 use callboard_domain::event::EventName;
 use callboard_domain::ids::TaskId;
-use callboard_domain::plan::*;
-use callboard_domain::project::Project;
 use callboard_domain::rights::Rights;
-use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_domain::token::TokenId;
 use callboard_store::{Applied, BackQuery, Op, Outcome, TokenGrant};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn project(name: &str, paths: &[&str]) -> Command {
 fn propose(titles: &[&str]) -> PlanPropose {
     let task = |title: &&str| PlannedTask {
         title: (*title).into(),
-        mode: callboard_domain::card::Mode::Auto,
+        mode: callboard_domain::board::card::Mode::Auto,
         description: ODD.into(),
         acceptance_criteria: vec!["é".into()],
         priority: PlannedPriority::High,

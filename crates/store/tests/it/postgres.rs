@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::command::{Command, JobEnd};
 use callboard_domain::ids::{Prefix, TaskId};
-use callboard_domain::job::{JobId, JobKind};
+use callboard_domain::runs::job::{JobId, JobKind};
 use callboard_store::postgres::PostgresStore;
 use callboard_store::{ApplyError, EventQuery, Store, StoreError, TaskQuery};
 use tokio::task::JoinHandle;

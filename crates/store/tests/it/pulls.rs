@@ -3,7 +3,7 @@
 use callboard_domain::command::{Command, MergedBranch, PullOpen, PullSettle, PullStep};
 use callboard_domain::command::{ReviewOutcome, ReviewSettle};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::{LOCAL, MERGED, OPEN, Pull};
+use callboard_domain::pulls::{LOCAL, MERGED, OPEN, Pull};
 use callboard_store::{EventQuery, OpenPulls, PullOf, PullQuery, PullsOf};
 
 use crate::conformance::conformance;

@@ -1,16 +1,16 @@
 //! What every store must do with jobs for agents.
 
-use callboard_domain::card::Mode;
+use callboard_domain::board::card::Mode;
 use callboard_domain::command::{
     CardUpdate, Command, JobEnd, RunLease, RunPr, RunSettle, RunSubmit, WorkPlace, WorkSubmit,
 };
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::{JobId, JobKind, JobState};
-use callboard_domain::pull::{LOCAL, OPEN};
+use callboard_domain::pulls::{LOCAL, OPEN};
 use callboard_domain::relay::RunVerdict;
 use callboard_domain::relay::spec::Priority;
-use callboard_domain::run::{Artifact, ArtifactName, RunRecord, Terminal};
-use callboard_domain::work::{Role, WorkOrder};
+use callboard_domain::runs::job::{JobId, JobKind, JobState};
+use callboard_domain::runs::run::{Artifact, ArtifactName, RunRecord, Terminal};
+use callboard_domain::runs::work::{Role, WorkOrder};
 use callboard_store::{
     Applied, EventQuery, JobQuery, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail,
 };

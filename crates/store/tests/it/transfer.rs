@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use callboard_domain::card::{Card, Failed, Mode, Terminal, Told};
+use callboard_domain::board::card::{Card, Failed, Mode, Terminal, Told};
 use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
-use callboard_domain::comment::CommentKind;
-use callboard_domain::delivery::Receipt;
 use callboard_domain::handle::{HandleChange, HandleEnd};
 use callboard_domain::ids::Prefix;
 use callboard_domain::knowledge::EdgeKind;
+use callboard_domain::runs::delivery::Receipt;
+use callboard_domain::task::comment::CommentKind;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
 use callboard_store::knowledge::Embedded;

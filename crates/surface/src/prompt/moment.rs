@@ -1,12 +1,12 @@
 //! The facts that fill prompts: the caller, its task, and the waiting work.
 
 use callboard_domain::actor::Actor;
-use callboard_domain::attempt::ExecutionState;
 use callboard_domain::crew::AgentId;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
+use callboard_domain::task::attempt::ExecutionState;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::OpContext;

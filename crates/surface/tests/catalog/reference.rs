@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use callboard_domain::board::settings::SettingKey;
 use callboard_domain::policy::Policy;
 use callboard_domain::rights::{AgentType, Profile};
-use callboard_domain::settings::SettingKey;
 use callboard_engine::context::{Principal, Rights};
 use callboard_surface::catalog::Catalog;
 use callboard_surface::output;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use callboard_domain::ids::Id;
-use callboard_domain::job::JobId;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
+use callboard_domain::runs::job::JobId;
 use callboard_engine::Alert;
 use callboard_engine::context::OpContext;
 use callboard_engine::ports::{AgentRunner, Answer, Asks, IdSource, Question, RunOrder, RunReport};

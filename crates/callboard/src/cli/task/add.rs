@@ -1,6 +1,6 @@
 //! `callboard task add`.
 
-use callboard_domain::contract::{VerificationContract, VerificationKind};
+use callboard_domain::task::contract::{VerificationContract, VerificationKind};
 use callboard_engine::TaskDraft;
 
 use super::{new_check, text_or_stdin};

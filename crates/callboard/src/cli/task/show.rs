@@ -1,11 +1,11 @@
 //! `callboard task show`.
 
-use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
-use callboard_domain::card::Told;
-use callboard_domain::comment::Comment;
+use callboard_domain::board::card::Told;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::Job;
-use callboard_domain::run::{RunRecord, Terminal};
+use callboard_domain::runs::job::Job;
+use callboard_domain::runs::run::{RunRecord, Terminal};
+use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::task::comment::Comment;
 use callboard_domain::task::{Task, TaskRecord};
 use callboard_engine::context::OpContext;
 use callboard_engine::store::CardRow;

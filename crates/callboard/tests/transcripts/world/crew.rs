@@ -73,7 +73,7 @@ impl World {
                 let task = self.names.task(rest).parse().expect("a task");
                 let store = self.server().await.store.clone();
                 let works = store.works("default", &[task], 10).await.expect("read");
-                let line = |record: &callboard_domain::run::RunRecord| {
+                let line = |record: &callboard_domain::runs::run::RunRecord| {
                     let (job, attempt) = (&record.job, record.run.attempt);
                     format!("{} {} a{attempt}", job.id, job.state.as_str())
                 };

@@ -3,9 +3,8 @@
 
 use serde_json::json;
 
-use crate::attempt::{AttemptEnd, AttemptKind};
-use crate::branch::is_branch_name;
-use crate::card::{Card, Mode};
+use crate::board::branch::is_branch_name;
+use crate::board::card::{Card, Mode};
 use crate::command::CardUpdate;
 use crate::decide::draft::Draft;
 use crate::decide::input;
@@ -16,6 +15,7 @@ use crate::ids::TaskId;
 use crate::limits::*;
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::Refusal;
+use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -147,7 +147,7 @@ struct Fields {
     criteria: Option<Vec<String>>,
     agent: Option<Option<String>>,
     base_branch: Option<Option<String>>,
-    terminal: Option<Option<crate::card::Terminal>>,
+    terminal: Option<Option<crate::board::card::Terminal>>,
 }
 
 impl Fields {

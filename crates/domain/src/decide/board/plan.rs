@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::card::Card;
+use crate::board::card::Card;
+use crate::board::plan::*;
 use crate::command::{PlanApprove, PlanPropose, TaskCreate};
 use crate::decide::input;
 use crate::decide::task;
 use crate::event::{Event, EventName};
 use crate::ids::TaskId;
-use crate::plan::*;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;

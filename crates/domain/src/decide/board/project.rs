@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::board::project::{self, NAME_CHARS_MAX, Project, ProjectRepo, REPOS_MAX};
 use crate::command::ProjectCreate;
 use crate::decide::input;
 use crate::event::{Event, EventName};
 use crate::ids::Prefix;
-use crate::project::{self, NAME_CHARS_MAX, Project, ProjectRepo, REPOS_MAX};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};

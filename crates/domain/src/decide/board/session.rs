@@ -4,8 +4,7 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::card::{Card, Mode};
+use crate::board::card::{Card, Mode};
 use crate::command::SessionBegin;
 use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::task;
@@ -13,6 +12,7 @@ use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::{Phase, Policy};
 use crate::refusal::{Hold, Refusal};
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::task::{Dep, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World};

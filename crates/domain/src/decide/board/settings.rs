@@ -2,10 +2,10 @@
 
 use serde_json::{Map, json};
 
+use crate::board::settings::SettingKey;
 use crate::command::SettingsUpdate;
 use crate::event::{Event, EventName};
 use crate::refusal::Refusal;
-use crate::settings::SettingKey;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
 
 pub(crate) fn settings_update(

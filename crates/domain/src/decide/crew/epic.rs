@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::command::{EpicFinish, EpicMove, EpicTaskAdd, TaskCreate};
 use crate::crew::AgentId;
 use crate::crew::agent::not_of_epic;

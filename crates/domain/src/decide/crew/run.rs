@@ -14,9 +14,9 @@ use crate::decide::draft::Draft;
 use crate::decide::runs::run::{LOST, Step};
 use crate::decide::runs::work;
 use crate::event::EventName;
-use crate::job::JobState;
 use crate::refusal::Refusal;
-use crate::work::{WorkFault, WorkOrder};
+use crate::runs::job::JobState;
+use crate::runs::work::{WorkFault, WorkOrder};
 use crate::world::{Change, Reply};
 
 pub(crate) fn submit(mut draft: Draft<'_>, new: &WorkSubmit) -> Result<Change, Refusal> {

@@ -4,8 +4,7 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::attempt::{AttemptEnd, AttemptKind};
-use crate::card::{Failed, ReviewState};
+use crate::board::card::{Failed, ReviewState};
 use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::agent::{no_epic, no_task, not_of_epic};
 use crate::crew::letters::{self, Letter};
@@ -28,6 +27,7 @@ use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
+use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
 use crate::world::{Change, CrewWrite, Reply, World};
 

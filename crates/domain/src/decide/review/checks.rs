@@ -4,17 +4,17 @@
 use serde_json::json;
 
 use crate::command::Command;
-use crate::contract::{VerificationKind, VerificationStatus};
 use crate::crew::state::TaskState;
 use crate::decide::runs::work;
 use crate::decide::task::verification;
 use crate::event::{About, Event, EventName};
-use crate::job::{Job, JobKind};
 use crate::needs::{check_job, check_key};
 use crate::policy::{ChecksOnReview, Phase, Policy};
+use crate::runs::job::{Job, JobKind};
+use crate::runs::work::Role;
+use crate::task::contract::{VerificationKind, VerificationStatus};
 use crate::task::{Check, Task};
 use crate::time::Timestamp;
-use crate::work::Role;
 use crate::world::{Change, World, Write};
 
 /// What brought a task into review.

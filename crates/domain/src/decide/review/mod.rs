@@ -6,8 +6,7 @@ pub mod checks;
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptKind, AttemptState};
-use crate::card::{Card, Review, ReviewState};
+use crate::board::card::{Card, Review, ReviewState};
 use crate::command::{ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
 use crate::decide::board::card::{go, kept, label_of};
 use crate::decide::draft::Draft;
@@ -18,14 +17,15 @@ use crate::decide::task;
 use crate::decide::task::verification;
 use crate::event::EventName;
 use crate::ids::TaskId;
-use crate::job::JobState;
 use crate::limits::REVIEW_CHARS_MAX;
 use crate::policy::Phase;
 use crate::refusal::{Refusal, ReviewAction};
-use crate::run::RunRecord;
+use crate::runs::job::JobState;
+use crate::runs::run::RunRecord;
+use crate::runs::work::Role;
 use crate::task::Task;
+use crate::task::attempt::{Attempt, AttemptKind, AttemptState};
 use crate::time::Timestamp;
-use crate::work::Role;
 use crate::world::{Change, Reply, World};
 
 pub(crate) fn review_request(

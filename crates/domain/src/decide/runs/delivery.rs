@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::decide::draft::job_writes;
 use crate::decide::runs::job::own;
-use crate::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Topic, Tried, Webhook, destination};
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
 use crate::relay::ending::Ending;
+use crate::runs::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Topic, Tried, Webhook, destination};
+use crate::runs::job::{Job, JobId, JobKind, JobState};
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};

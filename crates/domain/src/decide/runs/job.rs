@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::command::JobEnd;
 use crate::decide::draft::job_writes;
 use crate::event::{About, Event, EventName};
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
+use crate::runs::job::{Job, JobId, JobKind, JobState};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use crate::decide::runs::run::Step;
 use crate::event::EventName;
-use crate::job::{JobId, JobState};
 use crate::refusal::Refusal;
-use crate::run::{Artifact, ArtifactName, Question};
+use crate::runs::job::{JobId, JobState};
+use crate::runs::run::{Artifact, ArtifactName, Question};
 use crate::time::Timestamp;
 use crate::world::{Change, World};
 

@@ -5,8 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
 use crate::decide::crew;
 use crate::decide::draft::{Draft, NewAttempt, job_writes};
@@ -16,15 +15,16 @@ use crate::decide::task;
 use crate::decide::task::check;
 use crate::event::{About, Event, EventName};
 use crate::ids::AttemptId;
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::limits::{BODY_BYTES_MAX, CRITERIA_MAX, CRITERION_CHARS_MAX};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::relay::spec::TaskRequest;
 use crate::relay::{FailReason, RunVerdict};
-use crate::run::{ArtifactName, Order, Question, Run, holder, run_key};
+use crate::runs::job::{Job, JobId, JobKind, JobState};
+use crate::runs::run::{ArtifactName, Order, Question, Run, holder, run_key};
+use crate::runs::work::{Role, WorkFault};
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::time::Timestamp;
-use crate::work::{Role, WorkFault};
 use crate::world::{Change, Reply, World, Write};
 
 pub(crate) const CANCELED: &str = "Canceled by user";

@@ -2,13 +2,13 @@
 //! is refused unless the person said what to do about it. The task then becomes one for an agent alone, in the
 //! change that queues the run.
 
-use crate::attempt::AttemptEnd;
 use crate::command::TerminalStart;
 use crate::decide::board::card;
 use crate::decide::draft::Draft;
 use crate::decide::runs::stop;
 use crate::policy::{Label, Phase};
 use crate::refusal::Refusal;
+use crate::task::attempt::AttemptEnd;
 
 /// Prepares the task before its run is queued. Returns whether the run that was open on it is canceled with that.
 pub(crate) fn prepare(draft: &mut Draft<'_>, wish: &TerminalStart) -> Result<bool, Refusal> {

@@ -1,14 +1,14 @@
 //! Which moves of a task end the run that Callboard has under way on it. Runs that end by themselves are in
 //! `run.rs` and `work.rs`.
 
-use crate::attempt::{AttemptEnd, AttemptKind};
 use crate::decide::draft::Draft;
 use crate::decide::runs::run::{CANCELED, Step};
 use crate::decide::runs::work;
 use crate::event::EventName;
-use crate::job::JobState;
 use crate::policy::{Label, Phase};
-use crate::work::Role;
+use crate::runs::job::JobState;
+use crate::runs::work::Role;
+use crate::task::attempt::{AttemptEnd, AttemptKind};
 
 /// Moves a task and stops its agent where the move says so; the gates are passed. The agent goes on when the task
 /// goes from work into review, or to another label of its phase.

@@ -1,14 +1,14 @@
 //! Stop jobs: a request to end an agent's work. Queued unless there is nothing to stop, taken and logged like any
 //! job (`job.rs`). The effect on the run and its task is `work_stop`.
 
-use crate::card::Mode;
+use crate::board::card::Mode;
 use crate::decide::runs::job::changed;
 use crate::event::EventName;
 use crate::ids::TaskId;
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
+use crate::runs::job::{Job, JobId, JobKind, JobState};
+use crate::runs::work::stop_key;
 use crate::time::Timestamp;
-use crate::work::stop_key;
 use crate::world::{Change, Reply, World, Write};
 
 pub(crate) fn stop_queue(

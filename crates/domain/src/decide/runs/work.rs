@@ -4,8 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd};
-use crate::card::{Mode, Review, ReviewState};
+use crate::board::card::{Mode, Review, ReviewState};
 use crate::command::{RunLease, Start, TerminalStart, WorkPlace, WorkSubmit};
 use crate::decide::board::card;
 use crate::decide::crew;
@@ -15,13 +14,14 @@ use crate::decide::runs::run::{Step, attempt_of, begin_attempt, end_run};
 use crate::decide::runs::start;
 use crate::decide::task::block;
 use crate::event::EventName;
-use crate::job::{Job, JobId, JobState};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
-use crate::run::{Order, Run, RunRecord, Terminal};
+use crate::runs::job::{Job, JobId, JobState};
+use crate::runs::run::{Order, Run, RunRecord, Terminal};
+use crate::runs::work::ending::without_tags;
+use crate::runs::work::{Ending, Role, WorkEnd, WorkFault, WorkOrder, work_key};
+use crate::task::attempt::{Attempt, AttemptEnd};
 use crate::time::Timestamp;
-use crate::work::ending::without_tags;
-use crate::work::{Ending, Role, WorkEnd, WorkFault, WorkOrder, work_key};
 use crate::world::{Change, Reply, World, Write};
 
 /// How much of an agent's last message is kept beside the task.

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health};
 use crate::command::AttemptBegin;
 use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
@@ -15,6 +14,7 @@ use crate::limits::*;
 use crate::policy::{Phase, Policy};
 use crate::refusal::{Hold, Refusal};
 use crate::retry::judge_key;
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health};
 use crate::task::{Check, Dep, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};

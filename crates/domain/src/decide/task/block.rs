@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::block::{Blocked, NO_REASON};
 use crate::command::Command;
 use crate::decide::draft::Draft;
 use crate::decide::input;
@@ -12,6 +11,7 @@ use crate::ids::TaskId;
 use crate::limits::REASON_CHARS_MAX;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::task::block::{Blocked, NO_REASON};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use crate::command::CommentAdd;
-use crate::comment::{Comment, CommentId, CommentKind, Resolved};
 use crate::decide::draft::Draft;
 use crate::decide::input;
 use crate::decide::task::verification;
 use crate::event::EventName;
 use crate::limits::{BLOCKERS_MAX, COMMENT_CHARS_MAX, RATIONALE_CHARS_MAX};
 use crate::refusal::Refusal;
+use crate::task::comment::{Comment, CommentId, CommentKind, Resolved};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 

@@ -3,9 +3,7 @@
 
 use serde_json::json;
 
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use crate::command::{LeaseComplete, LeaseTarget, LeaseUpdate};
-use crate::contract::{VerificationKind, VerificationStatus};
 use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
 use crate::decide::knowledge;
@@ -14,12 +12,14 @@ use crate::decide::task;
 use crate::decide::task::check;
 use crate::decide::task::verification;
 use crate::event::EventName;
-use crate::forge::PullRef;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS, REASON_CHARS_MAX};
 use crate::policy::Phase;
+use crate::pulls::forge::PullRef;
 use crate::refusal::{Quota, Refusal, Unactionable};
 use crate::task::Task;
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
+use crate::task::contract::{VerificationKind, VerificationStatus};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 

@@ -12,10 +12,8 @@ pub mod verification;
 
 use serde_json::json;
 
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind};
-use crate::card::Card;
+use crate::board::card::Card;
 use crate::command::{Checked, TaskCreate, TaskEdit};
-use crate::contract::VerificationContract;
 use crate::decide::board::card;
 use crate::decide::draft::Draft;
 use crate::decide::input;
@@ -25,6 +23,8 @@ use crate::ids::{Prefix, TaskId};
 use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::{Quota, Refusal};
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind};
+use crate::task::contract::VerificationContract;
 use crate::task::{Dep, Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};

@@ -3,14 +3,14 @@
 
 use serde_json::json;
 
-use crate::card::Told;
+use crate::board::card::Told;
 use crate::decide::draft::Draft;
 use crate::decide::input;
 use crate::event::EventName;
 use crate::ids::TaskId;
-use crate::job::JobId;
 use crate::limits::{NOTE_CHARS_MAX, TOLD_MAX};
 use crate::refusal::Refusal;
+use crate::runs::job::JobId;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World};
 

@@ -3,19 +3,21 @@
 use serde_json::json;
 
 use crate::command::Found;
-use crate::contract::{Verification, VerificationContract, VerificationKind, VerificationStatus};
 use crate::decide::draft::Draft;
 use crate::decide::runs::job;
 use crate::decide::task;
 use crate::decide::task::check;
 use crate::event::EventName;
-use crate::forge::{ForgeKind, PullRef, PullVerdict};
 use crate::ids::TaskId;
-use crate::job::{Job, JobId, JobKind, JobState};
 use crate::needs::verify_key;
 use crate::policy::{Phase, Policy};
+use crate::pulls::forge::{ForgeKind, PullRef, PullVerdict};
 use crate::refusal::{Refusal, UnmetCheck};
+use crate::runs::job::{Job, JobId, JobKind, JobState};
 use crate::task::Task;
+use crate::task::contract::{
+    Verification, VerificationContract, VerificationKind, VerificationStatus,
+};
 use crate::time::Timestamp;
 use crate::world::{Change, World};
 

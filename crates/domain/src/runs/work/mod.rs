@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::ids::TaskId;
-use crate::job::JobKind;
+use crate::runs::job::JobKind;
 use crate::words::words;
 
 pub use ending::Ending;

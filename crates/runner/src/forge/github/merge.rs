@@ -1,6 +1,6 @@
 //! How a pull request gets into its base, as `gh pr merge --squash --auto` does it, and how auto-merge is disabled.
 
-use callboard_domain::forge::PullRef;
+use callboard_domain::pulls::forge::PullRef;
 use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

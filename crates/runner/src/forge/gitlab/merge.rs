@@ -1,7 +1,7 @@
 //! How a merge request gets into its target: squashed, and after its pipeline if that must end first; and how
 //! auto-merge is disabled.
 
-use callboard_domain::forge::PullRef;
+use callboard_domain::pulls::forge::PullRef;
 use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

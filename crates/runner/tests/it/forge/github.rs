@@ -1,7 +1,7 @@
 //! GitHub's answers, page by page.
 
-use callboard_domain::forge::ForgeKind::GitHub;
-use callboard_domain::forge::{PullState, PullVerdict, judge_pull};
+use callboard_domain::pulls::forge::ForgeKind::GitHub;
+use callboard_domain::pulls::forge::{PullState, PullVerdict, judge_pull};
 use serde_json::json;
 
 use super::server::{FakeForge, Reply};

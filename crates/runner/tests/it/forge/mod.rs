@@ -8,7 +8,7 @@ mod opening;
 pub(crate) mod server;
 mod slow;
 
-use callboard_domain::forge::{ForgeCheckState, ForgeKind, PullRef, PullState};
+use callboard_domain::pulls::forge::{ForgeCheckState, ForgeKind, PullRef, PullState};
 use callboard_engine::ports::{Forge, ForgeFault, PullStateRequest};
 use callboard_runner::{ForgeClient, ForgeSettings, ForgeToken};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use callboard_domain::command::{AgentAdd, NewCheck, TaskEdit};
 use callboard_domain::crew::state::{EpicState, TaskState};
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pull::{MERGED, OPEN, Pull};
+use callboard_domain::pulls::{MERGED, OPEN, Pull};
 use callboard_domain::rights::AgentType;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{IdSource, Worktree};

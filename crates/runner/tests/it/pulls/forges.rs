@@ -1,8 +1,8 @@
 //! At a forge: a pull is pushed, opened, merged there, and tracked until then.
 
 use callboard_domain::command::{Command, PullOpen};
-use callboard_domain::forge::ForgeKind;
-use callboard_domain::pull::{MERGED, OPEN};
+use callboard_domain::pulls::forge::ForgeKind;
+use callboard_domain::pulls::{MERGED, OPEN};
 use callboard_engine::ports::Worktrees;
 use callboard_engine::store::Op;
 use callboard_engine::{EngineError, PullEnd, PullFault};
@@ -153,7 +153,7 @@ async fn a_forge_that_thinks_is_asked_again() {
     forge.on_each(PULL, [thinks.clone(), stands(json!({}))]);
     forge.on(format!("{PULL}/merge"), Reply::ok(r#"{"sha": "abc", "merged": true}"#));
     assert_eq!(crew.merge(&pull).await, PullEnd::Merged { commit: Some("abc".into()) });
-    let pull = callboard_domain::pull::Pull { number: 8, task: None, ..pull };
+    let pull = callboard_domain::pulls::Pull { number: 8, task: None, ..pull };
     forge.on("/repos/acme/shop/pulls/8", thinks);
     let end = crew.merge(&pull).await;
     assert!(

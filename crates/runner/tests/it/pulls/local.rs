@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use callboard_domain::pull::{CLOSED, MERGED, OPEN};
+use callboard_domain::pulls::{CLOSED, MERGED, OPEN};
 use callboard_engine::ports::{Merges, Worktrees};
 use callboard_engine::{PullEnd, PullFault, ReviewEnd};
 use callboard_runner::LocalWorktrees;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use callboard_domain::branch::is_branch_name;
+use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::{BaseFrom, BranchMade, BranchOrder, WorktreeFault, Worktrees};
 use callboard_runner::LocalWorktrees;
 

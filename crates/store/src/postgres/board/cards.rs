@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::task::Dep;
 use callboard_domain::time::Timestamp;

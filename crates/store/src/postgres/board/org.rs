@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
+use callboard_domain::board::plan::{Plan, PlanId};
+use callboard_domain::board::project::{Project, ProjectRepo, ProjectRoom};
+use callboard_domain::board::settings::SettingsKept;
 use callboard_domain::desk::OrgRows;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
-use callboard_domain::plan::{Plan, PlanId};
-use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
-use callboard_domain::settings::SettingsKept;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::OrgWrite;
 use tokio_postgres::Row;

@@ -1,7 +1,7 @@
 //! Jobs: reads.
 
 use crate::postgres::db::Db;
-use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::runs::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 

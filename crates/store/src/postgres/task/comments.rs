@@ -1,8 +1,8 @@
 //! Comments: reads.
 
-use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
+use callboard_domain::task::comment::{Comment, CommentId};
 use tokio_postgres::Row;
 
 use crate::StoreError;

@@ -3,8 +3,8 @@
 //! walks down from it.
 
 use crate::postgres::db::Db;
-use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRow;
+use callboard_domain::task::standing::Standing;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::types::ToSql;
 

@@ -1,7 +1,7 @@
 //! Cards and scratchpads: reads and writes.
 
 use async_trait::async_trait;
-use callboard_domain::card::Card;
+use callboard_domain::board::card::Card;
 use callboard_domain::ids::TaskId;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};

@@ -1,8 +1,8 @@
 //! Messages about ended jobs and about events: reads and writes.
 
 use async_trait::async_trait;
-use callboard_domain::delivery::{Delivery, Tried};
-use callboard_domain::job::{Job, JobId};
+use callboard_domain::runs::delivery::{Delivery, Tried};
+use callboard_domain::runs::job::{Job, JobId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::sqlite::errors::from_sqlite;

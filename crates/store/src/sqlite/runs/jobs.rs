@@ -1,6 +1,6 @@
 //! Jobs: reads and writes.
 
-use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::runs::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 

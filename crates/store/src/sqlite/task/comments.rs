@@ -1,7 +1,7 @@
 //! Comments: reads and writes.
 
-use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::ids::TaskId;
+use callboard_domain::task::comment::{Comment, CommentId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::sqlite::rows;

@@ -1,8 +1,8 @@
 //! Tasks that an actor looking for work could start: untouched ones, ones that were given up, ones whose lease is
 //! over. Each kind has its own index, so that the number of other tasks does not matter.
 
-use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRow;
+use callboard_domain::task::standing::Standing;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result};
 

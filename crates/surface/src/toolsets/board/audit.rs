@@ -1,6 +1,6 @@
 //! The event log, for administrators of the board.
 
-use callboard_domain::audit::{AuditRow, Capability};
+use callboard_domain::board::audit::{AuditRow, Capability};
 use callboard_domain::refusal::Refusal;
 use callboard_engine::AuditFilter;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -1,6 +1,6 @@
 //! Tools that change tasks: create, update, move, delete, and the notes.
 
-use callboard_domain::card::{Card, Terminal};
+use callboard_domain::board::card::{Card, Terminal};
 use callboard_domain::command::CardUpdate;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::fold;

@@ -3,10 +3,10 @@
 
 use callboard_domain::event::EventName;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{Job, JobState};
-use callboard_domain::run::Question;
+use callboard_domain::runs::job::{Job, JobState};
+use callboard_domain::runs::run::Question;
+use callboard_domain::runs::work::WorkFault;
 use callboard_domain::time::Timestamp;
-use callboard_domain::work::WorkFault;
 use callboard_engine::{NOT_RUNNING, RunEvent, WorkJob, WorkSeen};
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobId;
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::JobId;
 use callboard_engine::{At, EngineError, WorkJob, WorkWaited, WorkWish};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -18,7 +18,7 @@ mod view;
 mod wait;
 mod words;
 
-use callboard_domain::audit::REVIEW_ACTIONS;
+use callboard_domain::board::audit::REVIEW_ACTIONS;
 use callboard_domain::rights::Profile;
 
 use crate::args::schema_of;

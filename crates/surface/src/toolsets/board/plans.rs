@@ -1,7 +1,7 @@
 //! Plans: proposed by an agent, decided by a person.
 
-use callboard_domain::card::Mode;
-use callboard_domain::plan::{PlannedPriority, PlannedTask, Todo, TodoStatus};
+use callboard_domain::board::card::Mode;
+use callboard_domain::board::plan::{PlannedPriority, PlannedTask, Todo, TodoStatus};
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
 use schemars::JsonSchema;

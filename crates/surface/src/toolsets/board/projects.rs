@@ -1,6 +1,6 @@
 //! Projects and their repositories.
 
-use callboard_domain::project::read_id;
+use callboard_domain::board::project::read_id;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::{ProjectDraft, ProjectSeen, RepoSeen};
 use schemars::JsonSchema;

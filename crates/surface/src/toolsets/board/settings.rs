@@ -1,7 +1,7 @@
 //! Settings that apply in every process from the moment they are changed.
 
+use callboard_domain::board::settings::{BoardSettings, SettingKey};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_engine::EngineError;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use callboard_domain::card::search_words;
+use callboard_domain::board::card::search_words;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::{CardFilter, WorkNow};

@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobId;
+use callboard_domain::runs::job::JobId;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{EngineError, WorkJob};
 use serde_json::{Map, Value, json};

@@ -1,9 +1,9 @@
 //! The answers of this toolset. Times have six digits; fields that were not requested are null.
 
-use callboard_domain::attempt::Attempt;
-use callboard_domain::card::{Card, Review, ReviewState, Terminal};
+use callboard_domain::board::card::{Card, Review, ReviewState, Terminal};
 use callboard_domain::policy::Phase;
-use callboard_domain::run::holder;
+use callboard_domain::runs::run::holder;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Dep, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::CardRow;

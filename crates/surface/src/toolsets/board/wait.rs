@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use callboard_domain::board::settings::BoardSettings;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::settings::BoardSettings;
 use callboard_domain::time::Timestamp;
 use callboard_engine::{CardWait, CardWaited, EngineError, WaitEnd};
 use schemars::JsonSchema;
@@ -283,7 +283,7 @@ async fn answer(call: &Call<'_>, id: &str, waited: &CardWaited) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    use callboard_domain::settings::SettingKey;
+    use callboard_domain::board::settings::SettingKey;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The toolset's words for statuses, modes, priorities and refusals.
 
-use callboard_domain::card::Mode;
+use callboard_domain::board::card::Mode;
 use callboard_domain::policy::{Phase, fold};
 use callboard_domain::refusal::{Refusal, ReviewAction};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! Tools that read one task: its state, why its verification failed, its comments.
 
-use callboard_domain::comment::Comment;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::comment::Comment;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

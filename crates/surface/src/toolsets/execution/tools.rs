@@ -1,11 +1,11 @@
 //! Arguments and handlers. A handler reads, calls one engine verb and renders.
 
 use callboard_domain::command::{LeaseUpdate, NewCheck};
-use callboard_domain::comment::{CommentId, CommentKind};
-use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
+use callboard_domain::task::comment::{CommentId, CommentKind};
+use callboard_domain::task::contract::{VerificationContract, VerificationKind};
 use callboard_engine::{
     CommentDraft, Completion, DigestTask, EngineError, FreeFilter, Learning, TaskDraft,
 };

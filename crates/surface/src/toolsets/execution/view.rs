@@ -1,9 +1,9 @@
 //! Result shapes of the execution toolset.
 
-use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::decide::verification;
 use callboard_domain::policy::Policy;
-use callboard_domain::standing::Standing;
+use callboard_domain::task::contract::{VerificationContract, VerificationKind};
+use callboard_domain::task::standing::Standing;
 use callboard_domain::task::{Check, Entry, TaskRecord, VerdictSource};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::knowledge::KnowledgeHit;

@@ -3,7 +3,7 @@
 use callboard_domain::command::LeaseTarget;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
-use callboard_domain::standing::Standing;
+use callboard_domain::task::standing::Standing;
 use serde_json::{Value, json};
 
 use crate::error::Said;

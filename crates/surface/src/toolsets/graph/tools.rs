@@ -1,10 +1,10 @@
 //! Arguments and handlers. A handler reads, calls one engine verb and renders.
 
-use callboard_domain::attempt::Health;
 use callboard_domain::command::TaskUpdate;
 use callboard_domain::ids::{AttemptId, IdError, Prefix, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::attempt::Health;
 use callboard_engine::{
     AsWork, At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter,
 };

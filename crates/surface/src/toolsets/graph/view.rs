@@ -1,10 +1,10 @@
 //! The shapes graph replies with: task, list element, session.
 
-use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
-use callboard_domain::block::Blocked;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::task::block::Blocked;
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
 use callboard_domain::time::Timestamp;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! The graph toolset's words for core facts.
 
-use callboard_domain::attempt::Health;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::attempt::Health;
 
 use crate::error::Said;
 
@@ -64,7 +64,7 @@ pub(super) enum ExecutionState {
     AwaitingReview,
 }
 
-impl From<ExecutionState> for callboard_domain::attempt::ExecutionState {
+impl From<ExecutionState> for callboard_domain::task::attempt::ExecutionState {
     fn from(word: ExecutionState) -> Self {
         match word {
             ExecutionState::Active => Self::Active,

@@ -14,9 +14,9 @@ mod view;
 mod watch;
 mod words;
 
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
+use callboard_domain::runs::job::JobId;
 use callboard_engine::context::Principal;
 use serde_json::Value;
 

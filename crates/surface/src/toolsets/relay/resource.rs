@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::run::ArtifactName;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::ArtifactName;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{ArtifactText, Engine, EngineError, RunFilter};
 use tokio::sync::mpsc;

@@ -2,8 +2,8 @@
 //! of the corresponding tools.
 
 use async_trait::async_trait;
-use callboard_domain::job::{JobId, JobState};
-use callboard_domain::run::RunRecord;
+use callboard_domain::runs::job::{JobId, JobState};
+use callboard_domain::runs::run::RunRecord;
 use callboard_engine::EngineError;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::store::RunSeen;

@@ -1,9 +1,9 @@
 //! Arguments and handlers. A handler reads, calls one engine verb and renders.
 
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::Problem;
-use callboard_domain::run::ArtifactName;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::run::ArtifactName;
 use callboard_engine::{ArtifactText, EngineError, RunFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;

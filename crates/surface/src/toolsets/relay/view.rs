@@ -1,8 +1,8 @@
 //! The answers of this toolset. Times are Unix milliseconds; absent values are left out.
 
-use callboard_domain::job::{JobId, JobState};
 use callboard_domain::relay::ending::{Ending, artifact_uris};
-use callboard_domain::run::{ArtifactName, PullRequest, RunRecord};
+use callboard_domain::runs::job::{JobId, JobState};
+use callboard_domain::runs::run::{ArtifactName, PullRequest, RunRecord};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::{RunPage, RunSeen};
 use callboard_engine::{RunEvent, Submitted};

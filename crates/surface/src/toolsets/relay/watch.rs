@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use callboard_domain::job::JobId;
+use callboard_domain::runs::job::JobId;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{Engine, RunEvent, RunFeed};
 use tokio::sync::mpsc;

@@ -1,7 +1,7 @@
 //! The toolset's words for states and refusals.
 
-use callboard_domain::job::JobState;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::JobState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -84,7 +84,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
 
 #[cfg(test)]
 mod tests {
-    use callboard_domain::run::OpenRuns;
+    use callboard_domain::runs::run::OpenRuns;
 
     use super::*;
 
