@@ -13,7 +13,7 @@ use callboard_domain::runs::job::JobId;
 use callboard_domain::time::Timestamp;
 
 use crate::table::agent::{AGENT, AGENT_FROM};
-use crate::table::{Cells, Reader};
+use crate::table::{Cells, RowReader};
 use crate::{CardRow, StoreError};
 
 #[async_trait]
@@ -139,7 +139,9 @@ pub(crate) fn merged(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_waiting<R: Cells>(row: &mut Reader<'_, R>) -> Result<UnassignedTask, R::Error> {
+pub(crate) fn read_waiting<R: Cells>(
+    row: &mut RowReader<'_, R>,
+) -> Result<UnassignedTask, R::Error> {
     Ok(UnassignedTask { org: row.str()?.into(), task: row.task()? })
 }
 
@@ -151,7 +153,7 @@ pub(crate) fn pulls(sign: char) -> String {
     )
 }
 
-pub(crate) fn read_pull<R: Cells>(row: &mut Reader<'_, R>) -> Result<(Id, String), R::Error> {
+pub(crate) fn read_pull<R: Cells>(row: &mut RowReader<'_, R>) -> Result<(Id, String), R::Error> {
     Ok((row.id()?, row.text()?))
 }
 
@@ -165,7 +167,7 @@ pub(crate) fn adrift(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_adrift<R: Cells>(row: &mut Reader<'_, R>) -> Result<StaleWorker, R::Error> {
+pub(crate) fn read_adrift<R: Cells>(row: &mut RowReader<'_, R>) -> Result<StaleWorker, R::Error> {
     let UnassignedTask { org, task } = read_waiting(row)?;
     Ok(StaleWorker { org, agent: row.word("agent", AgentId::parse)?, task })
 }
@@ -189,7 +191,7 @@ pub(crate) fn posts(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_post<R: Cells>(row: &mut Reader<'_, R>) -> Result<BusyWorker, R::Error> {
+pub(crate) fn read_post<R: Cells>(row: &mut RowReader<'_, R>) -> Result<BusyWorker, R::Error> {
     let StaleWorker { org, agent, task } = read_adrift(row)?;
     Ok(BusyWorker {
         org,
@@ -213,7 +215,7 @@ pub(crate) fn strays(limit: usize) -> String {
     )
 }
 
-pub(crate) fn read_stray<R: Cells>(row: &mut Reader<'_, R>) -> Result<OrphanRun, R::Error> {
+pub(crate) fn read_stray<R: Cells>(row: &mut RowReader<'_, R>) -> Result<OrphanRun, R::Error> {
     Ok(OrphanRun { org: row.str()?.into(), job: JobId(row.id()?) })
 }
 

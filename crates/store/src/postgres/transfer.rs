@@ -20,7 +20,7 @@ use crate::postgres::errors::{Result, Trouble};
 use crate::postgres::{PostgresStore, read, schema};
 use crate::table::Cells;
 use crate::transfer::{
-    Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
+    Cell, FillError, Inbox, MovedTable, Outbox, Parcel, Row, TABLES, TableSum, UNFINISHED, Whole,
 };
 
 impl From<Trouble> for FillError {
@@ -108,7 +108,7 @@ async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
 }
 
 /// The types of a table's columns here.
-async fn types(db: &Client, table: &Table) -> Result<Vec<Type>> {
+async fn types(db: &Client, table: &MovedTable) -> Result<Vec<Type>> {
     let sql = format!("SELECT {} FROM {}", table.column_list(), table.name);
     let statement = db.prepare(&sql).await?;
     Ok(statement.columns().iter().map(|column| column.type_().clone()).collect())
@@ -156,7 +156,7 @@ async fn alone(tx: &Client) -> Result<()> {
     Ok(())
 }
 
-async fn copy_in(tx: &Client, table: &Table, inbox: &mut Inbox) -> Result<(), FillError> {
+async fn copy_in(tx: &Client, table: &MovedTable, inbox: &mut Inbox) -> Result<(), FillError> {
     tx.execute(&table.delete_seed(), &[]).await?;
     let types = types(tx, table).await?;
     let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, table.column_list());
@@ -218,7 +218,7 @@ fn value<'a>(cell: &'a Cell, kind: &Type) -> Result<Value<'a>, &'static str> {
     })
 }
 
-fn unstorable(table: &Table, row: &Row, column: &str, words: &str) -> StoreError {
+fn unstorable(table: &MovedTable, row: &Row, column: &str, words: &str) -> StoreError {
     let shown = |(name, cell): (&str, &Cell)| match cell {
         Cell::Null => format!("{name} null"),
         Cell::Integer(number) => format!("{name} {number}"),

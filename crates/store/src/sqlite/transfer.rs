@@ -14,7 +14,7 @@ use crate::migrations::{latest, refuse_newer};
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, schema};
 use crate::transfer::{
-    Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
+    Cell, FillError, Inbox, MovedTable, Outbox, Parcel, Row, TABLES, TableSum, UNFINISHED, Whole,
 };
 
 impl SqliteStore {
@@ -100,7 +100,7 @@ fn cell(row: &SqliteRow<'_>, column: usize) -> Result<Cell> {
     })
 }
 
-fn unreadable(table: &Table, error: &rusqlite::Error) -> StoreError {
+fn unreadable(table: &MovedTable, error: &rusqlite::Error) -> StoreError {
     StoreError::Corrupt(format!("a row of table {} cannot be read: {error}", table.name))
 }
 
@@ -134,7 +134,7 @@ fn write_all(db: &mut Connection, mut inbox: Inbox) -> Result<(), FillError> {
 }
 
 /// Messages about a full disk and the like are complete; others need the name of the table.
-fn refused(table: &Table, error: rusqlite::Error) -> StoreError {
+fn refused(table: &MovedTable, error: rusqlite::Error) -> StoreError {
     match from_sqlite(error) {
         StoreError::Internal(words) => {
             StoreError::Internal(format!("a row of table {} is refused: {words}", table.name))

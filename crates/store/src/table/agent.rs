@@ -4,7 +4,7 @@ use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::rights::AgentType;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of an agent `a`, with its epic `e` and its task `t`.
 pub(crate) const AGENT: &str = "a.id, a.type, a.epic, e.prefix, a.task, t.prefix, a.idle_since, \
@@ -12,7 +12,7 @@ pub(crate) const AGENT: &str = "a.id, a.type, a.epic, e.prefix, a.task, t.prefix
 pub(crate) const AGENT_FROM: &str = "crew_agents a LEFT JOIN tasks e ON e.id = a.epic \
      LEFT JOIN tasks t ON t.id = a.task";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Agent, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Agent, R::Error> {
     Ok(Agent {
         id: row.word("agent", AgentId::parse)?,
         kind: row.word("type", AgentType::parse)?,

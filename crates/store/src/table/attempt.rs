@@ -5,7 +5,7 @@ use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptS
 use callboard_domain::time::Timestamp;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of an attempt `a` with its task `t`.
 pub(crate) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.actor, a.key, \
@@ -14,12 +14,12 @@ pub(crate) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.act
 /// How many columns these are.
 const ATTEMPT_COLUMNS: usize = 21;
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Attempt, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Attempt, R::Error> {
     read_if(row)?.ok_or_else(|| row.damaged("id"))
 }
 
 /// Reads an attempt; `None` where a LEFT JOIN found none.
-pub(crate) fn read_if<R: Cells>(row: &mut Reader<'_, R>) -> Result<Option<Attempt>, R::Error> {
+pub(crate) fn read_if<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Option<Attempt>, R::Error> {
     let Some(id) = row.id_if()? else {
         row.skip(ATTEMPT_COLUMNS - 1);
         return Ok(None);
@@ -41,7 +41,7 @@ pub(crate) fn read_if<R: Cells>(row: &mut Reader<'_, R>) -> Result<Option<Attemp
     }))
 }
 
-fn state<R: Cells>(row: &mut Reader<'_, R>) -> Result<AttemptState, R::Error> {
+fn state<R: Cells>(row: &mut RowReader<'_, R>) -> Result<AttemptState, R::Error> {
     let (heartbeat_at, progress) = (row.time()?, row.text_if()?);
     let lease = row.count_if()?.zip(row.time_if()?);
     let lease = lease.map(|(granted_s, expires_at)| Lease { granted_s, expires_at });
@@ -91,20 +91,22 @@ table! {
     }
 }
 
-struct Live<'a> {
+struct LiveColumns<'a> {
     heartbeat_at: Timestamp,
     progress: Option<&'a str>,
     lease: Option<Lease>,
 }
 
 /// The state of a live attempt. A new attempt that ended already was last heard of when it began.
-fn live(attempt: &Attempt) -> Live<'_> {
+fn live(attempt: &Attempt) -> LiveColumns<'_> {
     match &attempt.state {
-        AttemptState::Live { heartbeat_at, progress, lease } => {
-            Live { heartbeat_at: *heartbeat_at, progress: progress.as_deref(), lease: *lease }
-        }
+        AttemptState::Live { heartbeat_at, progress, lease } => LiveColumns {
+            heartbeat_at: *heartbeat_at,
+            progress: progress.as_deref(),
+            lease: *lease,
+        },
         AttemptState::Ended { .. } => {
-            Live { heartbeat_at: attempt.started_at, progress: None, lease: None }
+            LiveColumns { heartbeat_at: attempt.started_at, progress: None, lease: None }
         }
     }
 }

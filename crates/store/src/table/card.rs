@@ -5,7 +5,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 
 use super::cell::table;
-use super::{Cells, Reader, json};
+use super::{Cells, RowReader, json};
 use crate::Removed;
 
 /// The columns of a card `c`.
@@ -15,7 +15,7 @@ pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_b
 const CARD_COLUMNS: usize = 12;
 
 /// Reads a card; the default card where a LEFT JOIN found none.
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Card, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Card, R::Error> {
     let Some(mode) = row.word_if("mode", Mode::parse)? else {
         row.skip(CARD_COLUMNS - 1);
         return Ok(Card::default());
@@ -60,7 +60,7 @@ table! {
 }
 
 /// Reads `removed_at` and `phase` of a removed task.
-pub(crate) fn read_removed<R: Cells>(row: &mut Reader<'_, R>) -> Result<Removed, R::Error> {
+pub(crate) fn read_removed<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Removed, R::Error> {
     Ok(Removed { at: row.time()?, phase: row.word("phase", Phase::parse)? })
 }
 

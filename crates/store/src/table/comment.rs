@@ -3,14 +3,14 @@
 use callboard_domain::task::comment::{Comment, CommentId, CommentKind, Resolved};
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of a comment `c`, with its task `t`, and the tables.
 pub(crate) const COMMENT: &str = "c.id, c.task, t.prefix, c.kind, c.body, c.rationale, c.parent, \
      c.author, c.created_at, c.resolved_at, c.resolved_by, c.resolution \
      FROM comments c JOIN tasks t ON t.id = c.task";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Comment, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Comment, R::Error> {
     Ok(Comment {
         id: CommentId(row.id()?),
         task: row.task()?,

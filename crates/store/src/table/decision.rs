@@ -3,12 +3,12 @@
 use callboard_domain::crew::{AgentId, Decision, DecisionId};
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of a decision `d`.
 pub(crate) const DECISION: &str = "d.id, d.agent, d.decision, d.reasoning, d.context, d.at";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Decision, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Decision, R::Error> {
     Ok(Decision {
         id: DecisionId(row.id()?),
         agent: row.word("agent", AgentId::parse)?,

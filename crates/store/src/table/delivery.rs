@@ -5,7 +5,7 @@ use callboard_domain::runs::job::{Job, JobId};
 
 use super::cell::table;
 use super::job::{JOB, JOB_FROM};
-use super::{Cells, Reader, job};
+use super::{Cells, RowReader, job};
 
 /// Selects messages `d` with the jobs `j` that send them. `rest` is the condition and the order.
 pub(crate) fn select(rest: &str) -> String {
@@ -15,7 +15,7 @@ pub(crate) fn select(rest: &str) -> String {
     )
 }
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<(Job, Delivery), R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<(Job, Delivery), R::Error> {
     let job = job::read(row)?;
     let (kind, id, data) = (row.text()?, row.id()?, row.json("data")?);
     let about = Topic::read(&kind, id, &data).ok_or_else(|| row.damaged("about"))?;

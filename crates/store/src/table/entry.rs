@@ -5,12 +5,12 @@ use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::Entry;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of a line.
 pub(crate) const ENTRY: &str = "number, at, who, did, text, attempt";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<EntryRow, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<EntryRow, R::Error> {
     let (number, at) = (row.count()?, row.time()?);
     let who = row.str()?.parse();
     let who =

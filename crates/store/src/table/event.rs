@@ -4,13 +4,13 @@ use callboard_domain::event::{About, EventName, LoggedEvent};
 use callboard_domain::ids::AttemptId;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of an event `e` with its task `t`.
 pub(crate) const EVENT: &str =
     "e.seq, e.at, e.actor, e.name, e.project, e.task, t.prefix, e.attempt, e.data";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<LoggedEvent, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<LoggedEvent, R::Error> {
     let (seq, at) = (row.count()?, row.time()?);
     let (actor, name) = (row.actor()?, row.word("event name", EventName::parse)?);
     let about = match row.int_if()? {

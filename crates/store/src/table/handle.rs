@@ -4,7 +4,7 @@ use callboard_domain::handle::{Handle, HandleId};
 use callboard_domain::rights::Scope;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::handles::Columns;
 
 /// The columns of a handle `h` with its org `o`.
@@ -13,7 +13,7 @@ pub(crate) const HANDLE: &str = "h.id, o.name, h.actor, h.tool, h.scope, h.runne
      h.updated_at, h.expires_at";
 pub(crate) const HANDLE_FROM: &str = "handles h JOIN orgs o ON o.id = h.org";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Handle, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Handle, R::Error> {
     Ok(Handle {
         id: HandleId(row.id()?),
         org: row.str()?.into(),

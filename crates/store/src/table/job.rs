@@ -3,7 +3,7 @@
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::DueJob;
 
 /// The columns of a job `j` with its task `t`.
@@ -11,7 +11,7 @@ pub(crate) const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.priority,
      j.created_at, j.state, j.due_at, j.runner, j.ended_at, j.reason";
 pub(crate) const JOB_FROM: &str = "jobs j LEFT JOIN tasks t ON t.id = j.task";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Job, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Job, R::Error> {
     Ok(Job {
         id: JobId(row.id()?),
         kind: row.word("kind", JobKind::parse)?,
@@ -24,7 +24,7 @@ pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Job, R::Error> {
     })
 }
 
-fn state<R: Cells>(row: &mut Reader<'_, R>) -> Result<JobState, R::Error> {
+fn state<R: Cells>(row: &mut RowReader<'_, R>) -> Result<JobState, R::Error> {
     let (word, due_at, runner) = (row.str()?, row.time_if()?, row.actor_if()?);
     let (ended_at, reason) = (row.time_if()?, row.text_if()?);
     let state = match word {
@@ -41,7 +41,7 @@ fn state<R: Cells>(row: &mut Reader<'_, R>) -> Result<JobState, R::Error> {
 }
 
 /// Reads a job with the name of its org in the column behind it.
-pub(crate) fn read_due<R: Cells>(row: &mut Reader<'_, R>) -> Result<DueJob, R::Error> {
+pub(crate) fn read_due<R: Cells>(row: &mut RowReader<'_, R>) -> Result<DueJob, R::Error> {
     Ok(DueJob { job: read(row)?, org: row.str()?.into() })
 }
 

@@ -4,7 +4,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeSource};
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::knowledge::Unembedded;
 use crate::knowledge::index::Counts;
 use crate::knowledge::rank::Candidate;
@@ -14,7 +14,7 @@ pub(crate) const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.s
      k.source_task, t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by";
 pub(crate) const ENTRY_FROM: &str = "knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<KnowledgeEntry, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<KnowledgeEntry, R::Error> {
     Ok(KnowledgeEntry {
         id: KnowledgeId(row.id()?),
         title: row.text()?,
@@ -61,7 +61,7 @@ table! {
 /// The columns of an org's counts.
 pub(crate) const COUNTS: &str = "entries, tokens, version, stamp";
 
-pub(crate) fn read_counts<R: Cells>(row: &mut Reader<'_, R>) -> Result<Counts, R::Error> {
+pub(crate) fn read_counts<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Counts, R::Error> {
     Ok(Counts { entries: row.count()?, tokens: row.int()?, version: row.int()?, stamp: row.int()? })
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn read_counts<R: Cells>(row: &mut Reader<'_, R>) -> Result<Counts, R
 pub(crate) const CANDIDATE: &str =
     "number, id, confidence, created_at, expires_at, superseded_by IS NOT NULL";
 
-pub(crate) fn read_candidate<R: Cells>(row: &mut Reader<'_, R>) -> Result<Candidate, R::Error> {
+pub(crate) fn read_candidate<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Candidate, R::Error> {
     Ok(Candidate {
         number: row.count()?,
         id: KnowledgeId(row.id()?),
@@ -83,7 +83,9 @@ pub(crate) fn read_candidate<R: Cells>(row: &mut Reader<'_, R>) -> Result<Candid
 /// The columns of an entry that a model embeds.
 pub(crate) const UNEMBEDDED: &str = "org, number, id, title, body";
 
-pub(crate) fn read_unembedded<R: Cells>(row: &mut Reader<'_, R>) -> Result<Unembedded, R::Error> {
+pub(crate) fn read_unembedded<R: Cells>(
+    row: &mut RowReader<'_, R>,
+) -> Result<Unembedded, R::Error> {
     Ok(Unembedded {
         org: row.int()?,
         number: row.count()?,

@@ -4,7 +4,7 @@ use callboard_domain::crew::{AgentId, Mail, MailId};
 use callboard_domain::rights::AgentType;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::MailSeen;
 
 /// The columns of a mail `m` with its sender `s`. `body` is the column, or an expression that cuts it.
@@ -18,7 +18,7 @@ pub(crate) fn columns(body: &str) -> String {
 pub(crate) const MAIL_FROM: &str =
     "mails m LEFT JOIN crew_agents s ON s.org = m.org AND s.id = m.from_agent";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<MailSeen, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<MailSeen, R::Error> {
     let mail = Mail {
         id: MailId(row.id()?),
         from: row.word_if("agent", AgentId::parse)?,

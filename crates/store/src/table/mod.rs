@@ -26,7 +26,7 @@ pub(crate) mod task;
 pub(crate) mod token;
 
 pub(crate) use cell::{Cell, Table, Values, json};
-pub(crate) use reader::{Cells, Damaged, Reader};
+pub(crate) use reader::{Cells, Damaged, RowReader};
 
 #[cfg(test)]
 mod tests {

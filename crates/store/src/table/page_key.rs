@@ -3,13 +3,13 @@
 use callboard_domain::page::{PageGrant, PageKey, PageKeyKind};
 use callboard_domain::token::TokenId;
 
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 
 /// The columns of a code or page session.
 pub(crate) const KEY: &str = "kind, (SELECT name FROM orgs WHERE orgs.id = page_keys.org), actor, \
      token, rights, created_at, expires_at";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<PageKey, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<PageKey, R::Error> {
     Ok(PageKey {
         kind: row.word("kind", PageKeyKind::parse)?,
         org: row.str()?.into(),

@@ -5,13 +5,13 @@ use callboard_domain::board::plan::{Plan, PlanId, PlanState};
 use callboard_domain::time::Timestamp;
 
 use super::cell::table;
-use super::{Cells, Reader, json};
+use super::{Cells, RowReader, json};
 
 /// The columns of a plan `l`.
 pub(crate) const PLAN: &str =
     "l.id, l.actor, l.at, l.tasks, l.todos, l.state, l.decided_at, l.decided_by, l.made";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Plan, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Plan, R::Error> {
     Ok(Plan {
         id: PlanId(row.id()?),
         by: row.actor()?,

@@ -8,7 +8,7 @@ use callboard_domain::time::Timestamp;
 use serde_json::Value;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::{OwnedRepo, Repo};
 
 /// The columns of a project `p`.
@@ -16,7 +16,7 @@ pub(crate) const PROJECT: &str = "p.id, p.name, p.prefix, p.description, p.creat
 pub(crate) const PROJECT_ORDER: &str =
     "ORDER BY p.opened_at IS NULL, p.opened_at DESC, p.created_at DESC, p.id DESC";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Project, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Project, R::Error> {
     let crate::Project { id, name, prefix } = read_name(row)?;
     let (description, created_at, opened_at) = (row.text()?, row.time()?, row.time_if()?);
     Ok(Project { id, name, description, prefix, created_at, opened_at })
@@ -25,7 +25,7 @@ pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Project, R::Erro
 /// The first columns of a project `p`, which name it.
 pub(crate) const PROJECT_NAME: &str = "p.id, p.name, p.prefix";
 
-pub(crate) fn read_name<R: Cells>(row: &mut Reader<'_, R>) -> Result<crate::Project, R::Error> {
+pub(crate) fn read_name<R: Cells>(row: &mut RowReader<'_, R>) -> Result<crate::Project, R::Error> {
     let (id, name) = (row.int()?, row.text()?);
     let prefix = Prefix::parse(row.str()?).unwrap_or_else(Prefix::fallback);
     Ok(crate::Project { id, name, prefix })
@@ -70,7 +70,7 @@ pub(crate) const PROJECT_REPO: &str =
 pub(crate) const REPO_ORDER: &str = "ORDER BY r.position, r.id DESC";
 
 pub(crate) fn read_project_repo<R: Cells>(
-    row: &mut Reader<'_, R>,
+    row: &mut RowReader<'_, R>,
 ) -> Result<ProjectRepo, R::Error> {
     let Repo { id, machine, path } = read_repo(row)?;
     let (project, default_branch, position) = (row.int()?, row.text_if()?, row.count()?);
@@ -80,12 +80,12 @@ pub(crate) fn read_project_repo<R: Cells>(
 /// The first columns of a repository `r`, which place it.
 pub(crate) const REPO: &str = "r.id, r.machine, r.path";
 
-pub(crate) fn read_repo<R: Cells>(row: &mut Reader<'_, R>) -> Result<Repo, R::Error> {
+pub(crate) fn read_repo<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Repo, R::Error> {
     Ok(Repo { id: row.int()?, machine: row.text()?, path: row.str()?.into() })
 }
 
 /// Reads a project's name, and a repository from the columns behind it.
-pub(crate) fn read_owned<R: Cells>(row: &mut Reader<'_, R>) -> Result<OwnedRepo, R::Error> {
+pub(crate) fn read_owned<R: Cells>(row: &mut RowReader<'_, R>) -> Result<OwnedRepo, R::Error> {
     Ok(OwnedRepo { project: read_name(row)?, repo: read_repo(row)? })
 }
 
@@ -103,7 +103,7 @@ table! {
 
 /// Reads a setting. `None` for a key that only another version knows.
 pub(crate) fn read_setting<R: Cells>(
-    row: &mut Reader<'_, R>,
+    row: &mut RowReader<'_, R>,
 ) -> Result<Option<(SettingKey, Value)>, R::Error> {
     let Some(key) = SettingKey::parse(row.str()?) else { return Ok(None) };
     Ok(row.json_if("value")?.map(|value| (key, value)))

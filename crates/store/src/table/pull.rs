@@ -4,7 +4,7 @@ use callboard_domain::pulls::Pull;
 use callboard_domain::runs::job::JobId;
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::PullOf;
 
 /// The columns of a pull request `p` with its org `o` and its task `t`.
@@ -14,7 +14,7 @@ pub(crate) const PULL: &str = "o.name, p.forge, p.repo, p.number, p.url, p.statu
 pub(crate) const PULL_FROM: &str =
     "pulls p JOIN orgs o ON o.id = p.org LEFT JOIN tasks t ON t.id = p.task";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<PullOf, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<PullOf, R::Error> {
     let org = row.str()?.into();
     let pull = Pull {
         forge: row.text()?,

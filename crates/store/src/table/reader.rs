@@ -23,24 +23,24 @@ pub(crate) trait Cells {
     fn bytes_at(&self, column: usize) -> Result<Option<&[u8]>, Self::Error>;
 
     /// A reader at the first column.
-    fn reader(&self) -> Reader<'_, Self>
+    fn reader(&self) -> RowReader<'_, Self>
     where
         Self: Sized,
     {
-        Reader { row: self, next: 0 }
+        RowReader { row: self, next: 0 }
     }
 }
 
 /// Reads the columns of a row from left to right, in the order of the SELECT. Methods that end in `_if` read NULL as
 /// `None`; the others call the row damaged then.
-pub(crate) struct Reader<'r, R> {
+pub(crate) struct RowReader<'r, R> {
     row: &'r R,
     next: usize,
 }
 
 type Read<T, R> = Result<T, <R as Cells>::Error>;
 
-impl<'r, R: Cells> Reader<'r, R> {
+impl<'r, R: Cells> RowReader<'r, R> {
     fn step(&mut self) -> usize {
         self.next += 1;
         self.next - 1

@@ -1,13 +1,13 @@
 //! Calls with a retry key.
 
 use super::cell::table;
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::retries::{Row, hex, unhex};
 
 /// The columns of a row `r`.
 pub(crate) const RETRY: &str = "r.step, r.at, r.digest, r.kept";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Row, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Row, R::Error> {
     Ok(Row {
         step: row.text()?,
         at: row.time()?,

@@ -4,7 +4,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::runs::run::{Run, RunRecord};
 
 use super::cell::table;
-use super::{Cells, Reader, job, json};
+use super::{Cells, RowReader, job, json};
 use crate::{RunSeen, RunTail, RunnerSeen};
 
 /// The columns of a run `r`; they follow those of its job.
@@ -13,7 +13,7 @@ pub(crate) const RUN: &str = "r.spec, r.content_hash, r.changed_at, r.summary, \
      r.artifacts, r.question, r.pr, r.webhook, r.terminal";
 
 /// Reads a job and its run.
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<RunRecord, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunRecord, R::Error> {
     let job = job::read(row)?;
     let run = Run {
         job: job.id,
@@ -39,7 +39,7 @@ pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<RunRecord, R::Er
 }
 
 /// Reads a job and its run, with `crate::runs::POSITION` and the version behind them.
-pub(crate) fn read_seen<R: Cells>(row: &mut Reader<'_, R>) -> Result<RunSeen, R::Error> {
+pub(crate) fn read_seen<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunSeen, R::Error> {
     Ok(RunSeen { record: read(row)?, position: row.count_if()?, version: row.count()? })
 }
 
@@ -93,11 +93,11 @@ pub(crate) const STEPS: [&str; 13] = [
 ];
 
 /// Reads the columns of `crate::runs::tail`.
-pub(crate) fn read_tail<R: Cells>(row: &mut Reader<'_, R>) -> Result<RunTail, R::Error> {
+pub(crate) fn read_tail<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunTail, R::Error> {
     Ok(RunTail { fence: row.count()?, text: row.text()? })
 }
 
 /// Reads the columns of `crate::runs::RUNNERS`.
-pub(crate) fn read_runner<R: Cells>(row: &mut Reader<'_, R>) -> Result<RunnerSeen, R::Error> {
+pub(crate) fn read_runner<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunnerSeen, R::Error> {
     Ok(RunnerSeen { runner: row.actor()?, machine: row.text()?, seen_at: row.time()? })
 }

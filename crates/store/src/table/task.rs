@@ -8,7 +8,7 @@ use callboard_domain::task::{Check, Dep, Dependent, Task};
 use callboard_domain::time::Timestamp;
 
 use super::cell::table;
-use super::{Cells, Reader, attempt, json};
+use super::{Cells, RowReader, attempt, json};
 
 /// The columns of a task `t` with its parent `p`.
 pub(crate) const TASK: &str = "t.id, t.prefix, t.number, t.project, t.title, t.label, t.phase, \
@@ -17,7 +17,7 @@ pub(crate) const TASK: &str = "t.id, t.prefix, t.number, t.project, t.title, t.l
      t.entries, t.created_at, t.updated_at";
 pub(crate) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<Task, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Task, R::Error> {
     Ok(Task {
         id: row.task()?,
         number: row.count()?,
@@ -51,7 +51,7 @@ fn checks(text: &str) -> Option<Vec<Check>> {
 
 /// Reads a task, and its newest attempt from the columns behind it.
 pub(crate) fn read_with_attempt<R: Cells>(
-    row: &mut Reader<'_, R>,
+    row: &mut RowReader<'_, R>,
 ) -> Result<(Task, Option<Attempt>), R::Error> {
     Ok((read(row)?, attempt::read_if(row)?))
 }
@@ -136,7 +136,7 @@ table! {
 pub(crate) const DEP: &str = "d.removed_at, d.prefix, d.label, d.phase, d.id, \
      (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL)";
 
-pub(crate) fn read_dep<R: Cells>(row: &mut Reader<'_, R>) -> Result<Dep, R::Error> {
+pub(crate) fn read_dep<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Dep, R::Error> {
     let removed = row.time_if()?.is_some();
     let prefix = row.word("prefix", Prefix::parse)?;
     let (label, phase) = (row.text()?, row.word("phase", Phase::parse)?);
@@ -147,7 +147,7 @@ pub(crate) fn read_dep<R: Cells>(row: &mut Reader<'_, R>) -> Result<Dep, R::Erro
 /// The columns of a dependent `t`.
 pub(crate) const DEPENDENT: &str = "t.id, t.prefix, t.project, t.open_deps, t.phase";
 
-pub(crate) fn read_dependent<R: Cells>(row: &mut Reader<'_, R>) -> Result<Dependent, R::Error> {
+pub(crate) fn read_dependent<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Dependent, R::Error> {
     Ok(Dependent {
         id: row.task()?,
         project: row.int()?,

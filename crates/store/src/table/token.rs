@@ -2,7 +2,7 @@
 
 use callboard_domain::token::{Revoked, Token, TokenId};
 
-use super::{Cells, Reader};
+use super::{Cells, RowReader};
 use crate::KeptToken;
 
 /// The columns of a token `k` with its org `o`.
@@ -10,7 +10,7 @@ pub(crate) const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.creat
      k.created_by, k.expires_at, k.revoked_at, k.revoked_by";
 pub(crate) const TOKEN_FROM: &str = "tokens k JOIN orgs o ON o.id = k.org";
 
-pub(crate) fn read<R: Cells>(row: &mut Reader<'_, R>) -> Result<KeptToken, R::Error> {
+pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<KeptToken, R::Error> {
     let (id, hash) = (TokenId(row.id()?), row.bytes("hash")?);
     let token = Token {
         id,

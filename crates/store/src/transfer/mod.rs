@@ -21,7 +21,7 @@ use crate::{Finding, Store, StoreError};
 pub(crate) use backup::into_file;
 pub(crate) use rows::{Cell, Inbox, Outbox, Parcel, Row};
 pub use rows::{Progress, Step, TableSum, Tell};
-pub use tables::{LEFT_OUT, TABLES, Table};
+pub use tables::{LEFT_OUT, MovedTable, TABLES};
 
 /// The schema version of a store that is being filled: newer than any callboard will ever know.
 pub(crate) const UNFINISHED: u32 = i32::MAX as u32;

@@ -7,7 +7,7 @@ use callboard_domain::hex::hex;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::tables::Table;
+use super::tables::MovedTable;
 use crate::StoreError;
 
 /// The limits of a parcel; a single row may exceed them.
@@ -90,7 +90,7 @@ impl Outbox {
         self.to.is_none()
     }
 
-    pub fn start(&mut self, table: &Table) {
+    pub fn start(&mut self, table: &MovedTable) {
         self.table = Some((table.name, 0, Sha256::new()));
     }
 

@@ -1,7 +1,7 @@
 //! The tables of a store, equal in every database: one line per table. A test compares this list with both schemas.
 
 /// A table whose rows move.
-pub struct Table {
+pub struct MovedTable {
     pub name: &'static str,
     /// Columns that identify a row; rows are read in this order.
     key: &'static str,
@@ -10,13 +10,13 @@ pub struct Table {
     seed: &'static str,
 }
 
-const fn table(name: &'static str, key: &'static str, rest: &'static str) -> Table {
-    Table { name, key, rest, seed: "false" }
+const fn table(name: &'static str, key: &'static str, rest: &'static str) -> MovedTable {
+    MovedTable { name, key, rest, seed: "false" }
 }
 
 /// The tables that move, each after the tables it refers to.
 #[rustfmt::skip]
-pub static TABLES: &[Table] = &[
+pub static TABLES: &[MovedTable] = &[
     table("orgs", "id", "name").seeded_with("name = 'default'"),
     table("projects", "id", "org, name, prefix, created_at, description, opened_at"),
     table("repos", "id", "project, machine, path, position, default_branch"),
@@ -79,7 +79,7 @@ pub static LEFT_OUT: &[(&str, &str)] = &[
     ("log_position", "made from the events; only PostgreSQL has it"),
 ];
 
-impl Table {
+impl MovedTable {
     const fn seeded_with(self, seed: &'static str) -> Self {
         Self { seed, ..self }
     }
