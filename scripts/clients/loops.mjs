@@ -15,7 +15,7 @@ const commit = (folder, file) =>
 // The task and the actor that a prompt names; a task that the user typed comes first.
 function named(prompt) {
   const [, next, actor] = /task (\S+) of this callboard,? as (\S+)\.\n/.exec(prompt);
-  const typed = /it is that one instead: "(\S+)"/.exec(prompt);
+  const typed = /use that task instead: "(\S+)"/.exec(prompt);
   return { task: typed ? typed[1] : next, actor };
 }
 
