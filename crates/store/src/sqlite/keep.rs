@@ -102,8 +102,11 @@ fn history(db: &Connection, rows: &Rows, touched: &Touched) -> Result<()> {
     for comment in said_before.filter_map(|id| rows.comments.get(id)) {
         comments::update(db, comment)?;
     }
-    for ((task, number), (entry, attempt)) in &touched.entries {
-        let again = ENTRIES.again(&["task", "number"]);
+    for (key @ (task, number), (entry, attempt)) in &touched.entries {
+        let again = match touched.entries_again.contains(key) {
+            true => ENTRIES.again(&["task", "number"]),
+            false => String::new(),
+        };
         rows::insert(db, &entry::values(*task, *number, entry, *attempt), &again)?;
     }
     Ok(())

@@ -54,12 +54,9 @@ impl<'a> Values<'a> {
     }
 
     /// Those of these columns whose values differ.
-    pub fn changed<'c>(&self, before: &Self, columns: &[&'c str]) -> Vec<&'c str> {
-        let pairs = columns.iter().zip(self.of(columns)).zip(before.of(columns));
-        pairs
-            .filter(|((_, after), before)| after != before)
-            .map(|((column, _), _)| *column)
-            .collect()
+    pub fn changed(&self, before: &Self, columns: &[&str]) -> Vec<&'static str> {
+        let differ = self.pairs().zip(&before.cells).filter(|((_, after), before)| after != before);
+        differ.map(|((column, _), _)| column).filter(|column| columns.contains(column)).collect()
     }
 
     /// Each column with its value.
