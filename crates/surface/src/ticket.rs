@@ -15,6 +15,8 @@ use crate::hooks::Tickets;
 
 /// How often a caller should poll.
 pub(crate) const POLL_MS: u64 = 2000;
+/// How long the ticket of a job is kept after the job's time to live.
+pub(crate) const KEPT_MS: u64 = 24 * 3600 * 1000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ticket {

@@ -14,15 +14,13 @@ use super::job_view::Shown;
 use crate::front::{Front, ToolReply};
 use crate::hooks::{Started, Tickets};
 use crate::question;
-use crate::ticket::{Ticket, TicketState};
+use crate::ticket::{KEPT_MS, Ticket, TicketState};
 
 pub(super) const SUBMIT: &str = "jobs_submit";
 const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
 const REVIEW: &str = "review";
 const POLL_MS: u64 = 1500;
-/// How long a ticket is kept after the job's time to live.
-const KEPT_MS: u64 = 24 * 3600 * 1000;
 
 /// The work of a submitted job. Its steps have no notices.
 pub(super) fn started(tool: &str, answer: &Value) -> Option<Started> {

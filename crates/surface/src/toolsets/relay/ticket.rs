@@ -14,10 +14,7 @@ use super::{CANCEL, GET, judge, view};
 use crate::front::{Front, ToolReply};
 use crate::hooks::Tickets;
 use crate::question;
-use crate::ticket::{POLL_MS, Ticket, TicketState};
-
-/// How long a ticket is kept after the job's time to live.
-const KEPT_MS: u64 = 24 * 3600 * 1000;
+use crate::ticket::{KEPT_MS, POLL_MS, Ticket, TicketState};
 
 pub(super) struct JobTickets;
 
