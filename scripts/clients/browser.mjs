@@ -67,11 +67,11 @@ try {
 
   await page.goto(`${url}/mail`);
   const forms = await page.locator('form[method=post]').count();
-  const hint = await page.locator('header').textContent();
+  const hint = await page.locator('.rail').textContent();
   check('without a session pages are read only', forms === 0 && /callboard open/.test(hint), { forms, hint });
   const address = codeAddress();
   await page.goto(address);
-  const signedIn = page.url() === `${url}/` && /Sign out/.test(await page.locator('header').textContent());
+  const signedIn = page.url() === `${url}/` && /Sign out/.test(await page.locator('.rail').textContent());
   check('a code signs in and stays in no address', signedIn, page.url());
   await page.goto(address);
   const used = await page.locator('[role=alert]').textContent();
@@ -123,7 +123,7 @@ try {
   const arrived = mail?.subject.startsWith('Re: Which one?') && mail.body === 'The blue one.\nThanks.';
   check('it is in the agent’s inbox', arrived, inbox);
   await execute('page-boss', 'mcp__mail__read', { mailId: mail.id });
-  const seen = await has('#letter', '○ read');
+  const seen = await has(`#letter-${mail.id}`, '○ read');
   check('that the agent read it is shown', seen === true, seen);
   await page.goto(`${url}/mail`);
   const left = await page.locator('#mails .title').allTextContents();
@@ -150,6 +150,10 @@ try {
 
   const task = made.data.taskId;
   const pages = ['/', '/mail', '/mail?all=1', `/mail/${mail.inReplyTo}`, '/agents', '/decisions'];
+  pages.push('/mail?box=agents', '/jobs', '/knowledge', '/knowledge?q=nothing');
+  pages.push('/agents/page-lead');
+  pages.push('/graph');
+  pages.push('/plans');
   pages.push('/decisions?agent=page-boss', `/tasks/${task}`, `/tasks/${epic}`);
   // The pages let no script run but their own, and this one is not.
   const audit = await browser.newContext({ viewport: { width: 390, height: 800 }, bypassCSP: true });
@@ -169,10 +173,15 @@ try {
       check(`${path.replace(/[0-9a-z]{26}/, 'ID')} ${colorScheme} is clean at 390 px`, clean, found);
     }
   }
-  await page.goto(`${url}/tasks/${task}`);
-  check('a task leads to its epic', await page.locator(`a[href="/tasks/${epic}"]`).isVisible(), task);
+  // A whole id leads to the address with the short name.
   await page.goto(`${url}/tasks/${epic}`);
-  check('an epic leads to its tasks', await page.locator(`a[href="/tasks/${task}"]`).isVisible(), epic);
+  const epicPath = new URL(page.url()).pathname;
+  await page.goto(`${url}/tasks/${task}`);
+  const taskPath = new URL(page.url()).pathname;
+  check('an address has the short name', /^\/tasks\/[A-Z]+-\d+$/.test(taskPath), taskPath);
+  check('a task leads to its epic', await page.locator(`main a[href="${epicPath}"]`).isVisible(), task);
+  await page.goto(`${url}${epicPath}`);
+  check('an epic leads to its tasks', await page.locator(`main a[href="${taskPath}"]`).isVisible(), epic);
   check('no script of an agent ran', (await page.title()).startsWith('An epic <script>'), await page.title());
 
   const forged = await (await browser.newContext()).newPage();

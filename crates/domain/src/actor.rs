@@ -21,6 +21,9 @@ pub enum ActorKind {
 pub struct Actor(Arc<str>);
 
 impl Actor {
+    /// The words before the colon.
+    pub const KINDS: [&str; 4] = ["human", "agent", "runner", "system"];
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,7 +68,7 @@ impl FromStr for Actor {
 
     fn from_str(text: &str) -> Result<Self, ActorError> {
         let (kind, name) = text.split_once(':').unwrap_or(("", ""));
-        let known = matches!(kind, "human" | "agent" | "runner" | "system");
+        let known = Self::KINDS.contains(&kind);
         let named = (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_name_char);
         if known && named {
             Ok(Self(text.into()))

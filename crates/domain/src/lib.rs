@@ -12,6 +12,8 @@
 //! - **comment**: a remark about a task. A **blocker** is a comment that keeps the task from being taken.
 //! - **entry**: one line of a task's visible history. **event**: one row of the log.
 //! - **card**: the board's part of a task: its mode, acceptance criteria, review and messages.
+//! - **draft**: a reviewer's comment on lines of a task's work that is not sent yet. **round**: a rejection of the task,
+//!   with the comments it sent.
 //! - **project**: the repositories that tasks belong to. An actor may have one project **open**.
 //! - **job**: one piece of durable outside work, leased by a runner and retried. **run**: an agent process that does a
 //!   job; its kinds are `patch` (a job that returns a patch), `work` and `review` (on a task's workspace) and `crew`.
@@ -50,9 +52,11 @@ pub mod pulls;
 pub mod refusal;
 pub mod relay;
 pub mod retry;
+pub mod review;
 pub mod rights;
 pub mod runs;
 pub mod task;
+pub mod text;
 pub mod time;
 pub mod token;
 mod words;

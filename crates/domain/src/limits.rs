@@ -40,5 +40,24 @@ pub const CRITERIA_MAX: usize = 100;
 pub const CRITERION_CHARS_MAX: usize = 1000;
 pub const SCRATCHPAD_CHARS_MAX: usize = 50_000;
 pub const REVIEW_CHARS_MAX: usize = 10_000;
+/// Length of one comment of a review.
+pub const REVIEW_TEXT_BYTES_MAX: usize = 4 * 1024;
+/// Lines of code that a comment quotes.
+pub const REVIEW_QUOTE_LINES_MAX: usize = 20;
+pub const REVIEW_QUOTE_LINE_CHARS_MAX: usize = 400;
+/// Length of a path; a key of an index must hold it.
+pub const REVIEW_PATH_BYTES_MAX: usize = 1024;
+/// Drafts of one author on one task, and comments of one rejection.
+pub const REVIEW_DRAFTS_MAX: usize = 200;
+/// Length of a rejection with its comments.
+pub const REVIEW_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Sent comments of one task that are shown, the newest.
+pub const REVIEW_COMMENTS_SHOWN_MAX: usize = 500;
+/// Files that one author has ticked off on one task.
+pub const REVIEW_VIEWED_MAX: usize = 2000;
+/// Length of a snooze's key and fingerprint.
+pub const SNOOZE_KEY_BYTES_MAX: usize = 200;
+/// Snoozes of one actor.
+pub const SNOOZES_MAX: usize = 500;
 /// Length of a plain name: of an executor, a branch, a person.
 pub const NAME_CHARS_MAX: usize = 200;

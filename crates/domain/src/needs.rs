@@ -57,6 +57,8 @@ pub struct Needs {
     pub card: bool,
     /// The subject's notes.
     pub scratchpad: bool,
+    /// The actor's drafts on the subject.
+    pub drafts: bool,
     /// Every task above this one: needed when it becomes a parent.
     pub above: Option<TaskId>,
     pub crew: CrewNeeds,
@@ -176,6 +178,7 @@ impl Command {
             | Command::JobKeep { job, .. }
             | Command::JobEnd { job, .. }
             | Command::DeliveryTry { job, .. }
+            | Command::DeliveryAgain { job, .. }
             | Command::JobCancel { job }
             | Command::StopCancel { job } => Needs { job: Some(*job), ..Needs::default() },
             Command::TaskRemove { task }
@@ -247,7 +250,7 @@ impl Command {
                 numbers: tasks.iter().map(|task| task.prefix).collect(),
                 ..of_org(OrgNeeds { plan: Some(*plan), ..none })
             },
-            Command::PlanReject { plan } => of_org(OrgNeeds { plan: Some(*plan), ..none }),
+            Command::PlanReject { plan, .. } => of_org(OrgNeeds { plan: Some(*plan), ..none }),
             Command::CardUpdate(c) => {
                 let parent = c.parent.flatten();
                 Needs {
@@ -263,10 +266,16 @@ impl Command {
                 Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
             Command::ScratchpadAppend { task, .. } => Needs { scratchpad: true, ..subject(task) },
-            Command::ReviewRequest { task, .. }
-            | Command::ReviewDecide(ReviewDecide { task, .. }) => {
+            Command::ReviewRequest { task, .. } => {
                 Needs { dependents: true, run_of_task: true, card: true, ..subject(task) }
             }
+            Command::ReviewDecide(ReviewDecide { task, sends, .. }) => Needs {
+                dependents: true,
+                run_of_task: true,
+                card: true,
+                drafts: sends.drafts,
+                ..subject(task)
+            },
             Command::RunPr(c) => Needs {
                 job: Some(c.job),
                 dependents: true,

@@ -14,6 +14,7 @@ use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::policy::Policy;
 use crate::pulls::Pull;
 use crate::refusal::Refusal;
+use crate::review::{ReviewCommentId, ReviewDraft, SentComment};
 use crate::runs::delivery::{Delivery, Tried};
 use crate::runs::job::{Job, JobId, JobKind, JobState};
 use crate::runs::run::{OpenRuns, Run};
@@ -53,6 +54,8 @@ pub struct World<'a> {
     pub pulls_last: u64,
     /// The subject's pull requests, the oldest first; empty unless `Needs::task_pulls`.
     pub pulls: Vec<Pull>,
+    /// The actor's drafts on the subject; empty unless `Needs::drafts`.
+    pub drafts: Vec<ReviewDraft>,
     pub org: OrgWorld,
     /// Every task above `Needs::above`, at any depth.
     pub above: Vec<TaskId>,
@@ -208,6 +211,7 @@ pub enum Write {
     TaskUpdate {
         task: Task,
     },
+    /// Also deletes what reviewers kept of the task for themselves: drafts, viewed files, looks.
     TaskTombstone {
         task: TaskId,
     },
@@ -282,6 +286,12 @@ pub enum Write {
     /// Inserts a pull request, or updates a known one.
     PullPut {
         pull: Pull,
+    },
+    ReviewCommentInsert {
+        sent: SentComment,
+    },
+    ReviewDraftDelete {
+        draft: ReviewCommentId,
     },
     AttemptInsert {
         attempt: Attempt,

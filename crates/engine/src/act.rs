@@ -1,7 +1,8 @@
 //! The write path of commands: the only place that hands a command to the store. A caller's command is judged
 //! by the caller's rights first (`act`); this process acts as runner and as clock without a caller.
 //!
-//! Tokens, quotas, files, handles and the log of retry keys are written by store methods of their own.
+//! Tokens, quotas, files, handles, the log of retry keys and what reviewers keep for themselves are written by store
+//! methods of their own.
 
 use std::sync::Arc;
 

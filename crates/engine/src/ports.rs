@@ -41,8 +41,9 @@ pub use work::{
     CUT, Printout, SO_FAR, Saying, TerminalWish, Up, WorkCall, WorkReport, Worked, Workers,
 };
 pub use worktree::{
-    Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,
-    ShareOrder, TaskBranch, Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,
+    Base, BaseFrom, BranchMade, BranchOrder, ChangeStatus, ChangedFile, ChangesQuery, ChangesSince,
+    DiffStats, FileDiff, FileFault, FileLines, PatchWish, Rebased, Removal, ShareOrder, TaskBranch,
+    Worktree, WorktreeChanges, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,
     WorktreeRemoved, WorktreeState, Worktrees,
 };
 

@@ -15,6 +15,7 @@ use callboard_store::{KeptToken, Store, TokenGrant, TokenHash};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::context::OpContext;
 use crate::{Engine, EngineError};
 
 /// How long the store's answer about a token is cached: the delay of a revocation.
@@ -102,6 +103,12 @@ impl Engine {
 
     pub async fn token_list(&self) -> Result<Vec<Token>, EngineError> {
         Ok(self.parts.store.tokens().await?)
+    }
+
+    /// The tokens of the reader's org, newest first.
+    pub async fn token_list_in(&self, op: &OpContext) -> Result<Vec<Token>, EngineError> {
+        let all = self.token_list().await?;
+        Ok(all.into_iter().filter(|token| token.org == op.principal.org).collect())
     }
 
     pub async fn token_revoke(

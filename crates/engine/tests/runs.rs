@@ -14,7 +14,9 @@ use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{Alert, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
+use callboard_engine::{
+    Alert, DigestRule, Engine, LogQuery, LogSpan, Parts, Quotas, RunRule, SWEEP_EVERY,
+};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -32,13 +34,15 @@ impl AgentRunner for Agent {
     }
 
     async fn run(&self, order: RunOrder, _: Arc<dyn Asks>, stop: CancellationToken) -> RunReport {
+        let lines = if order.spec.idempotency_key == "long" { 100_001 } else { 1 };
+        let logs = (0..lines).map(|n| format!("line {n} of what an agent printed\n")).collect();
         let _ = self.begun.send(order.spec.idempotency_key);
         let verdict = tokio::select! {
             _ = self.may_end.acquire() => RunVerdict::Succeeded,
             () = stop.cancelled() => RunVerdict::Stopped,
         };
         let (patch, out) = (None, None);
-        RunReport { verdict, summary: "done".into(), patch, out, logs: "worked\n".into() }
+        RunReport { verdict, summary: "done".into(), patch, out, logs }
     }
 
     async fn clean_up(&self) {}
@@ -162,4 +166,39 @@ async fn a_place_that_gets_free_elsewhere_is_taken() {
     drop(one.working.take());
     one.agent.may_end.add_permits(1);
     assert_eq!(two.begins().await, "second");
+}
+
+/// The log is longer than a page, and than one part of a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_log_is_read_by_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut process = Process::start(folder.path(), Some(Alert::Own)).await;
+    let op = OpContext::new(Principal::local("agent:a".parse().expect("an actor")), "test");
+    let engine = process.engine.clone();
+    let job = engine.run_submit(&op, spec("long")).await.expect("a good spec").record.job.id;
+    assert_eq!(process.begins().await, "long");
+    let query = LogQuery::default();
+    let (_, none) = engine.run_log_lines(&op, job, &query).await.expect("a run");
+    assert_eq!(none, None);
+    process.agent.may_end.add_permits(1);
+    let mut follow = engine.run_follow(&op, job).await.expect("a run");
+    while follow.next().await.expect("a log").is_some() {}
+    let (_, text) = engine.run_log(&op, job).await.expect("a run");
+    let text = text.expect("a log");
+    assert!(text.len() > 3 * 1024 * 1024, "{}", text.len());
+    for (span, first, last) in [
+        (LogSpan::Last, 99_502, 100_001),
+        (LogSpan::From { first: 1, last: 500 }, 1, 500),
+        (LogSpan::UpTo(50_000), 49_501, 50_000),
+    ] {
+        let query = LogQuery { span, ..LogQuery::default() };
+        let (_, window) = engine.run_log_lines(&op, job, &query).await.expect("a run");
+        let window = window.expect("a log");
+        let ends = [window.lines.first(), window.lines.last()].map(|line| line.expect("a line"));
+        assert_eq!(ends.map(|line| line.number), [first, last], "{span:?}");
+        for line in ends {
+            assert_eq!(Some(&*line.text), text.lines().nth(line.number as usize - 1), "{span:?}");
+        }
+        assert_eq!(window.total, 100_001);
+    }
 }

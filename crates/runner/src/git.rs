@@ -92,12 +92,18 @@ pub(crate) enum GitFault {
 
 const SIGNALLED: &str = "a signal ended it";
 const TOO_LONG: &str = "it took too long";
+const TOO_MUCH: &str = "its answer is too long";
 
 impl GitFault {
     /// Whether git was killed, so that its locks stay behind.
     pub(crate) fn was_killed(&self) -> bool {
         let is_end = |words: &str| words.ends_with(SIGNALLED) || words.ends_with(TOO_LONG);
         matches!(self, Self::Failed(words) if is_end(words))
+    }
+
+    /// Whether git's answer is longer than an answer may be.
+    pub(crate) fn was_too_long(&self) -> bool {
+        matches!(self, Self::Failed(words) if words.ends_with(TOO_MUCH))
     }
 
     /// The fault in words for a caller that needs a repository.
@@ -233,7 +239,7 @@ impl<'a> Git<'a> {
             words = words.split_inclusive('\n').filter(|line| !line.contains(NO_LOCK)).collect();
         }
         match ended.ending {
-            ProcessEnd::Exited(_) if missing > 0 => Err(failed("its answer is too long")),
+            ProcessEnd::Exited(_) if missing > 0 => Err(failed(TOO_MUCH)),
             ProcessEnd::Exited(Some(0)) => {
                 Ok(GitReport { code: 0, stdout, complaint: String::new() })
             }

@@ -25,6 +25,7 @@ mod printed;
 mod process;
 mod remote;
 mod run_log;
+mod sample;
 mod sandbox;
 mod scratch;
 mod tail;
@@ -47,6 +48,7 @@ pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, Prompt
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
 pub use remote::{RemoteBoard, RemoteFault, forward};
+pub use sample::make_repository;
 pub use sandbox::{SandboxHeld, SandboxMode, SandboxPorts};
 pub use tmux::tmux_is_installed;
 pub use tracked::tracked;

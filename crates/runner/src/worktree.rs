@@ -5,6 +5,7 @@
 //! not run.
 
 mod branch;
+mod changes;
 mod diff;
 mod exclude;
 mod hold;
@@ -18,6 +19,7 @@ mod state;
 mod target;
 
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,9 +27,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::board::branch::is_branch_name;
 use callboard_engine::ports::{
-    Branch, BranchMade, BranchOrder, FileFault, Rebased, ShareOrder, TaskBranch, Worktree,
-    WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState,
-    Worktrees,
+    Branch, BranchMade, BranchOrder, ChangesQuery, FileFault, FileLines, Rebased, ShareOrder,
+    TaskBranch, Worktree, WorktreeChanges, WorktreeDiff, WorktreeFault, WorktreeMade,
+    WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 use crate::git::{Git, GitFault};
@@ -111,6 +113,25 @@ impl Worktrees for LocalWorktrees {
         below: Option<&str>,
     ) -> Result<WorktreeDiff, WorktreeFault> {
         diff::diff(worktree, target, below).await
+    }
+
+    async fn worktree_changes(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        query: &ChangesQuery,
+    ) -> Result<WorktreeChanges, WorktreeFault> {
+        changes::changes(worktree, target, query).await
+    }
+
+    async fn worktree_lines(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        path: &str,
+        lines: RangeInclusive<u32>,
+    ) -> Result<FileLines, WorktreeFault> {
+        changes::lines(worktree, target, path, lines).await
     }
 
     async fn worktree_remove(

@@ -3,8 +3,8 @@
 use callboard_domain::decide;
 use callboard_domain::desk::Desk;
 use callboard_domain::event::Event;
-use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::Task;
 use callboard_domain::task::standing::Standing;
 use callboard_domain::world::Change;
 
@@ -13,7 +13,8 @@ use crate::{Applied, Op, StoreError, Taken};
 /// A command that was not refused.
 pub(crate) struct Judged {
     pub change: Change,
-    pub subject: Option<TaskId>,
+    /// The subject before the change.
+    pub subject: Option<Task>,
     before: Option<Standing>,
     taken: Option<Taken>,
 }
@@ -24,7 +25,7 @@ pub(crate) fn judge(desk: &Desk, op: &Op) -> Result<Judged, Refusal> {
     let before = world.standing(desk.now);
     let known = world.subject.as_ref().map(|subject| (&subject.task, subject.deps.len()));
     let taken = Taken::of(&change.events, known);
-    Ok(Judged { change, subject: world.subject.map(|subject| subject.task.id), before, taken })
+    Ok(Judged { change, subject: world.subject.map(|subject| subject.task), before, taken })
 }
 
 impl Judged {

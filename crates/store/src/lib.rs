@@ -20,6 +20,7 @@ mod part;
 pub mod postgres;
 mod pulls;
 mod retries;
+mod review;
 mod runs;
 pub mod sqlite;
 mod table;
@@ -53,7 +54,11 @@ use callboard_domain::token::{Token, TokenId};
 use callboard_domain::world::Queued;
 
 pub use board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+pub use board::columns::{
+    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, EpicProgress, StuckQuery,
+};
 pub use board::org::{BackQuery, OrgStore};
+pub use board::stats::{DaysKept, StatsStore};
 pub use callboard_domain::desk::Outcome;
 pub use crew::epics::{BusyWorker, EpicQuery, EpicStore, OrphanRun, StaleWorker, UnassignedTask};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
@@ -63,21 +68,27 @@ use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembe
 pub use pages::{NewPageKey, PageHash, PageStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use retries::{CallKey, KEPT_BYTES_MAX, KeptAnswer, KeptCall, RETRIES_KEPT_MS, RetryStore};
+pub use review::{ReviewStore, ReviewerOf};
 pub use runs::deliveries::DeliveryStore;
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen};
 pub use task::queue::{Taken, TasksByState};
+pub use task::span::{AttemptSeen, AttemptSpan, REACH_MS, SpanStore};
 
 #[async_trait]
 pub trait Store:
     RunStore
     + OrgStore
+    + StatsStore
     + CardStore
+    + BoardStore
     + CrewStore
     + EpicStore
     + DeliveryStore
     + PullStore
     + RetryStore
     + PageStore
+    + ReviewStore
+    + SpanStore
     + Send
     + Sync
 {
@@ -147,6 +158,12 @@ pub trait Store:
         org: &str,
         id: KnowledgeId,
     ) -> Result<Option<KnowledgeEntry>, StoreError>;
+    /// Entries of one org, the newest first.
+    async fn knowledge_newest(
+        &self,
+        org: &str,
+        limit: usize,
+    ) -> Result<Vec<KnowledgeEntry>, StoreError>;
     /// Entries of one org that answer a query, best first.
     async fn knowledge_search(
         &self,

@@ -76,6 +76,9 @@ migrations! {
     25 "terminals" "0025_terminals.sql",
     26 "commands_scope" "0026_commands_scope.sql",
     27 "page_keys" "0027_page_keys.sql",
+    28 "columns" "0028_columns.sql",
+    29 "review_comments" "0029_review_comments.sql",
+    30 "day_counts" "0030_day_counts.sql",
 }
 
 pub(crate) fn latest() -> u32 {

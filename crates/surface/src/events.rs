@@ -182,6 +182,19 @@ fn shown(event: &LoggedEvent) -> Event {
     Event::default().id(seq.to_string()).event(name.as_str()).data(body.to_string())
 }
 
+/// An event as a whole, as `callboard log --json` prints it.
+pub fn document(event: &LoggedEvent) -> Value {
+    json!({
+        "seq": event.seq,
+        "at": rfc3339_ms(event.at),
+        "actor": event.actor,
+        "event": event.name.as_str(),
+        "task": event.task(),
+        "attempt": event.about.and_then(|about| about.attempt),
+        "data": event.data,
+    })
+}
+
 fn failure(error: &EngineError) -> Response {
     match error {
         EngineError::Refused(no @ Refusal::AuthorizationDenied { .. }) => {

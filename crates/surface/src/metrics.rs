@@ -16,6 +16,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use callboard_domain::board::stats::SPAN_BOUNDS_S;
 use callboard_engine::context::{Principal, Scope};
 use callboard_engine::counts::QUEUE_WAIT;
 use callboard_engine::store::tally::BATCH_SIZE;
@@ -40,10 +41,6 @@ const UPKEEP: Duration = Duration::from_secs(5);
 const CALL_BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 300.0,
-];
-/// From a second to a week.
-const WAIT_BUCKETS: &[f64] = &[
-    1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0,
 ];
 const BATCH_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
@@ -74,7 +71,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
 fn collect() -> PrometheusHandle {
     let mut builder = PrometheusBuilder::new();
     for (name, buckets) in
-        [(CALL_SECONDS, CALL_BUCKETS), (QUEUE_WAIT, WAIT_BUCKETS), (BATCH_SIZE, BATCH_BUCKETS)]
+        [(CALL_SECONDS, CALL_BUCKETS), (QUEUE_WAIT, &SPAN_BOUNDS_S), (BATCH_SIZE, BATCH_BUCKETS)]
     {
         builder = builder
             .set_buckets_for_metric(Matcher::Full(name.into()), buckets)

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::event::{LoggedEvent, sentence};
 use callboard_domain::ids::TaskId;
 use callboard_domain::time::Timestamp;
 use callboard_engine::EngineError;
-use callboard_engine::time::rfc3339_ms;
-use serde_json::{Value, json};
+use callboard_surface::events::document;
+use serde_json::Value;
 
 use super::context::{Context, Open};
-use super::log_words::sentence;
 use crate::output::{Exit, Failure, List, Object, Style};
 
 /// Show who did what, when
@@ -44,7 +43,7 @@ pub async fn cmd_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
     }
     let events = log.newest(args.tail).await?;
     if context.out.json {
-        let events: Vec<Value> = events.iter().map(to_json).collect();
+        let events: Vec<Value> = events.iter().map(document).collect();
         return context.out.list(List::Events, events, Value::Null);
     }
     let now = open.engine().store().now();
@@ -128,13 +127,13 @@ impl Log<'_> {
     }
 
     fn shows(&self, event: &LoggedEvent) -> bool {
-        self.all || !matches!(event.name, EventName::AttemptHeartbeat | EventName::JobKept)
+        self.all || !event.name.is_renewal()
     }
 
     async fn print(&mut self, event: &LoggedEvent, now: Timestamp) -> Result<(), Failure> {
         let out = self.open.out;
         if out.json {
-            return out.object_line(Object::Event, to_json(event));
+            return out.object_line(Object::Event, document(event));
         }
         let called = match event.task() {
             Some(task) => self.called(task).await?,
@@ -162,16 +161,4 @@ impl Log<'_> {
         self.called.insert(task, found.clone());
         Ok(found)
     }
-}
-
-fn to_json(event: &LoggedEvent) -> Value {
-    json!({
-        "seq": event.seq,
-        "at": rfc3339_ms(event.at),
-        "actor": event.actor,
-        "event": event.name.as_str(),
-        "task": event.task(),
-        "attempt": event.about.and_then(|about| about.attempt),
-        "data": event.data,
-    })
 }

@@ -32,7 +32,7 @@ pub struct LogsArgs {
 pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let op = open.op_long("logs")?;
-    let job = open.job_with_log(&op, &args.what).await?;
+    let job = open.job_with_log(&op, &args.what, args.follow).await?;
     if args.follow {
         return open.follow_log(&op, job, args.tail).await;
     }
@@ -42,12 +42,22 @@ pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> 
 }
 
 impl Open {
-    async fn job_with_log(&self, op: &OpContext, what: &str) -> Result<JobId, Failure> {
+    /// The job of a task whose output is printed. A reader that follows waits for a start that is queued.
+    async fn job_with_log(
+        &self,
+        op: &OpContext,
+        what: &str,
+        follow: bool,
+    ) -> Result<JobId, Failure> {
         let task = match self.task_or_job(what).await? {
             TaskOrJob::Task(task) => task,
             TaskOrJob::Job(job) => return self.log_of_job(op, job).await,
         };
-        if let Some(newest) = self.engine().work_newest(op, task).await? {
+        let newest = match follow {
+            true => self.engine().work_newest(op, task).await?,
+            false => self.engine().work_printed(op, task).await?,
+        };
+        if let Some(newest) = newest {
             return Ok(newest.job.id);
         }
         let words = format!("no agent has worked on {task}");

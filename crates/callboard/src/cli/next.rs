@@ -39,7 +39,7 @@ pub async fn cmd_next(context: &Context, args: NextArgs) -> Result<(), Failure> 
         let shown: Vec<Value> = rows.it.iter().enumerate().map(row).collect();
         return context.out.list(List::Next, shown, Value::Null);
     }
-    open.print_rows(&rows, false)?;
+    open.print_rows(&rows, false).await?;
     if rows.it.is_empty() {
         context.out.note(
             "nothing is free to start; callboard task list --open shows what is held or blocked",

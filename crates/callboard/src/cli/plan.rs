@@ -54,10 +54,15 @@ pub struct ApproveArgs {
 
 /// Put a plan away; nothing is made of it
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard plan reject plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
+#[command(
+    after_help = "Example:\n  callboard plan reject plan_01k0v3e8xq7rjw2m5c9n4d6t0z --message \"Split the second task\""
+)]
 pub struct RejectArgs {
     /// The plan's id, as plan list shows it
     plan: String,
+    /// Words for the planner: kept in the log, and sent as mail to a planner of the crew
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
 }
 
 async fn cmd_plan_list(context: &Context, args: PlanListArgs) -> Result<(), Failure> {
@@ -128,7 +133,8 @@ async fn cmd_plan_approve(context: &Context, args: ApproveArgs) -> Result<(), Fa
 async fn cmd_plan_reject(context: &Context, args: RejectArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.plan_id(&args.plan).await?;
-    let plan = open.engine().plan_reject(&open.op("plan_reject"), id).await?;
+    let op = open.op("plan_reject");
+    let (plan, _) = open.engine().plan_put_away(&op, id, args.message).await?;
     if context.out.json {
         return context.out.object(Object::Plan, document(&plan));
     }

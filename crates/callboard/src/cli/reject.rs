@@ -1,6 +1,7 @@
 //! `callboard reject`.
 
 use callboard_domain::policy::Phase;
+use callboard_engine::Rejection;
 
 use super::context::Context;
 use crate::output::Failure;
@@ -42,6 +43,6 @@ impl Back {
 pub async fn cmd_reject(context: &Context, args: RejectArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.task_id(&args.id).await?;
-    let (op, to) = (open.op("reject"), args.to.phase());
-    open.print_moved(id, open.engine().review_reject(&op, id, args.message, to).await)
+    let (op, rejection) = (open.op("reject"), Rejection::of(args.message, args.to.phase()));
+    open.print_moved(id, open.engine().review_reject(&op, id, rejection).await)
 }

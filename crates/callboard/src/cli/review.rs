@@ -8,13 +8,14 @@ use callboard_domain::task::{Task, TaskRow};
 use callboard_engine::ports::{FileDiff, MergeOutlook, settings_files};
 use callboard_engine::store::CardRow;
 use callboard_engine::time::rfc3339_ms;
-use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork, TaskFilter};
+use callboard_engine::{At, ReviewComments, ReviewLook, ReviewSeen, ReviewWork, TaskFilter};
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::diff::{changes, file_json};
 use super::job::question_json;
+use super::review_comments::{comment_lines, comments_json};
 use super::view::{
     blocked_words, check_job_json, check_job_line, check_lines, checks, plain, plain_lines,
     short_actor, short_id, status,
@@ -27,7 +28,8 @@ const CHECK_JOBS_MAX: usize = 1000;
 /// Show what waits for a person, or what there is to review of one task
 ///
 /// Without a task also what agents ask on their way, and which tasks are blocked. Of one task: what
-/// was said about it, its checks, how merging it would go, and the files it changes.
+/// was said about it, the comments of its last round and whether the work answers them, its checks,
+/// how merging it would go, and the files it changes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard review\n  callboard review SHOP-01j8x2k7")]
 pub struct ReviewArgs {
@@ -57,7 +59,8 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
             let mut asked = open.engine().questions(&op).await?;
             asked.retain(|record| record.job.task == Some(id));
             let checking = open.engine().check_job_get(&op, id).await?;
-            open.print_review(&seen, asked.first(), checking.as_ref())
+            let comments = open.engine().review_comments_list(&op, id).await?;
+            open.print_review(&seen, &comments, asked.first(), checking.as_ref())
         }
     }
 }
@@ -164,6 +167,7 @@ impl Open {
     fn print_review(
         &self,
         seen: &At<ReviewSeen>,
+        comments: &ReviewComments,
         asked: Option<&RunRecord>,
         checking: Option<&Job>,
     ) -> Result<(), Failure> {
@@ -173,6 +177,7 @@ impl Open {
             let mut document = view::task(record, self.policy(), *now);
             document["acceptance_criteria"] = json!(card.card.criteria);
             document["review"] = review_json(review);
+            document["comments"] = comments_json(comments);
             document["work"] = work.iter().map(work_json).collect();
             document["question"] = asked.map_or(Value::Null, question_json);
             document["checkJob"] = checking.map_or(Value::Null, check_job_json);
@@ -190,6 +195,7 @@ impl Open {
             text += &fact("summary", &plain_lines(&review.summary));
             text += &fact("feedback", &plain_lines(review.feedback.as_deref().unwrap_or_default()));
         }
+        text += &fact("comments", &comment_lines(comments));
         if let Some((record, question)) =
             asked.and_then(|record| record.asks().map(|q| (record, q)))
         {

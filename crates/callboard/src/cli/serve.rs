@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
+use super::doctor::on_pages;
 use super::rights::RightsArgs;
 use super::up::say_waiting;
 use super::{open, signal, trust};
@@ -62,6 +63,7 @@ pub async fn cmd_serve(context: &Context, args: ServeArgs) -> Result<(), Failure
         rights: args.rights,
         no_runner: args.no_runner,
         fixtures: args.conformance_fixtures,
+        stop: CancellationToken::new(),
     };
     let announce = |url: &str, page: Option<&str>| {
         context.out.line(&format!("callboard listens on {url}"))?;
@@ -79,6 +81,8 @@ pub(super) struct Server {
     pub rights: RightsArgs,
     pub no_runner: bool,
     pub fixtures: bool,
+    /// Ends the server in order, as a signal does.
+    pub stop: CancellationToken,
 }
 
 pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -113,7 +117,7 @@ impl Server {
         if !address.ip().is_loopback() && !app.engine.store().has_tokens().await? {
             return Err(tokens_needed(address));
         }
-        let stop = CancellationToken::new();
+        let stop = self.stop;
         signal::cancel_on_signal(&stop)?;
         let working = match self.no_runner {
             true => None,
@@ -130,7 +134,9 @@ impl Server {
             shutdown: stop.clone(),
             ..HttpOptions::default()
         };
-        let pages = web::routes(app.engine.clone())
+        let doctor = on_pages(app.engine.clone(), self.settings.clone(), self.place.clone());
+        let pages = doctor
+            .of(web::routes(app.engine.clone()))
             .merge(metrics::routes(app.engine.clone()))
             .merge(events::routes(app.engine.clone(), EventsOptions::until(stop.clone())));
         let gate = GateOptions {

@@ -1,15 +1,16 @@
 //! `callboard status`: one screen for a person who comes back to the board.
 
-use callboard_domain::runs::run::RunRecord;
+use callboard_domain::board::inbox::{Inbox, InboxFact, InboxRow};
+use callboard_domain::board::why::{Tone, Why};
+use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRow;
-use callboard_engine::store::CardRow;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{At, Holder};
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use super::job::question_json;
-use super::view::{plain, short_id};
-use super::waiting::Waiting;
+use super::view::plain;
+use super::waiting;
 use crate::output::{Failure, Object, Style, window_width};
 
 /// Show what needs you, who works on what, and what is next
@@ -27,16 +28,17 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     let open = context.open().await?;
     let op = open.op("status");
     let limit = args.limit as usize;
-    let waiting = Waiting::look(open.engine(), &op).await?;
+    let inbox = waiting::inbox(open.engine(), &op).await?.it;
     let holders = open.engine().holders(&op).await?;
     let next = open.engine().task_next(&op, limit + 1).await?.it;
     if context.out.json {
-        return context.out.object(Object::Status, document(&waiting, &holders, &next));
+        return context.out.object(Object::Status, document(&inbox, &holders, &next));
     }
-    let mut needs: Vec<String> = waiting.reviews.iter().map(review).collect();
-    needs.extend(waiting.questions.iter().map(|record| asked(&open, record)));
-    needs.extend(waiting.failed.iter().map(|record| failed(&open, record)));
-    let works = holders.it.iter().map(|holder| works(&open, holder, &holders)).collect();
+    let shown: Vec<TaskRow> = holders.it.iter().take(limit).map(|one| one.row.clone()).collect();
+    let whys = open.engine().whys(&op, &shown, holders.now).await?;
+    let needs = inbox.rows.iter().map(needs).collect();
+    let holds = |(place, holder)| works(&open, holder, whys.get(place), &holders);
+    let works = holders.it.iter().enumerate().map(holds).collect();
     let next = next.iter().map(start).collect();
     section(&open, "needs you", needs, limit, "nothing waits for you")?;
     section(&open, "at work", works, limit, "no actor holds a task")?;
@@ -72,55 +74,94 @@ fn fitted(open: &Open, line: &str) -> String {
     format!("{head}…")
 }
 
-/// On a terminal the end of an id, which every command accepts.
-fn id(open: &Open, id: impl ToString) -> String {
-    let id = id.to_string();
-    if open.out.terminal { short_id(&id) } else { id }
+/// A row of the inbox: its cause, its subject, and the consequence or the command that answers.
+fn needs(row: &InboxRow) -> String {
+    let task = row.task.as_ref().map(|task| format!("{}  ", task.name)).unwrap_or_default();
+    let (title, consequence) = (plain(&row.title), plain(&row.consequence));
+    match &row.fact {
+        InboxFact::Question { job, text, .. } => {
+            format!("question  {task}{}: callboard job answer {job} yes|no", plain(text))
+        }
+        InboxFact::RunFailed { job, reason } => format!("failed    {task}{job}  {}", plain(reason)),
+        InboxFact::Review { .. } => format!("review    {task}{title}"),
+        InboxFact::Plan { plan, .. } => format!("plan      {plan}  {title}"),
+        InboxFact::Mail { mail, .. } => format!("mail      {mail}  {title}"),
+        InboxFact::Silent
+        | InboxFact::Conflict { .. }
+        | InboxFact::VerificationFailed { .. }
+        | InboxFact::CheckStreak { .. }
+        | InboxFact::Approved
+        | InboxFact::WorkerFailed { .. }
+        | InboxFact::Blocked { .. }
+        | InboxFact::Comment { .. } => {
+            format!("{:<10}{task}{title}: {consequence}", row.cause.as_str())
+        }
+    }
 }
 
-fn review(row: &CardRow) -> String {
-    format!("review    {}  {}", row.task.name(), plain(&row.task.title))
-}
-
-fn asked(open: &Open, record: &RunRecord) -> String {
-    let text = record.asks().map(|asked| plain(&asked.text)).unwrap_or_default();
-    let task = record.job.task.map(|task| format!("{}  ", id(open, task))).unwrap_or_default();
-    format!("question  {task}{text}: callboard job answer {} yes|no", record.job.id)
-}
-
-fn failed(open: &Open, record: &RunRecord) -> String {
-    let task = record.job.task.map(|task| format!("{}  ", id(open, task))).unwrap_or_default();
-    let why = record.run.summary.as_deref().map(plain).unwrap_or_default();
-    format!("failed    {task}{}  {why}", record.job.id)
-}
-
-fn works(open: &Open, holder: &Holder, all: &At<Vec<Holder>>) -> String {
+/// A holder with its task; with the why-line where something is late, failed, or asks for a person.
+fn works(open: &Open, holder: &Holder, why: Option<&Why>, all: &At<Vec<Holder>>) -> String {
     let Holder { actor, row } = holder;
     let newest = row.newest.as_ref().filter(|newest| newest.is_live(all.now));
     let since =
         newest.map(|newest| format!(", since {}", open.out.when(newest.started_at, all.now)));
     let (task, status) = (&row.task, &row.task.label);
     let since = since.unwrap_or_default();
-    format!("{actor}  {}  {} ({status}{since})", task.name(), plain(&task.title))
+    let why = why.filter(|why| match why.tone {
+        Tone::Person | Tone::Late | Tone::Failed => true,
+        Tone::Plain | Tone::Now | Tone::Proved => false,
+    });
+    let why = why.map(|why| format!(": {}", why.line())).unwrap_or_default();
+    format!("{actor}  {}  {} ({status}{since}){why}", task.name(), plain(&task.title))
 }
 
 fn start(row: &TaskRow) -> String {
     format!("{}  {}", row.task.name(), plain(&row.task.title))
 }
 
-fn document(waiting: &Waiting, holders: &At<Vec<Holder>>, next: &[TaskRow]) -> Value {
-    let review = |row: &CardRow| json!({"id": row.task.id, "number": row.task.number, "title": row.task.title});
-    let failed = |record: &RunRecord| json!({"job": record.job.id, "task": record.job.task, "summary": record.run.summary});
+fn document(inbox: &Inbox, holders: &At<Vec<Holder>>, next: &[TaskRow]) -> Value {
+    let rows = &inbox.rows;
     let holder = |one: &Holder| {
         let task = &one.row.task;
         json!({"actor": one.actor, "id": task.id, "number": task.number, "title": task.title, "status": task.label})
     };
     let start = |row: &TaskRow| json!({"id": row.task.id, "number": row.task.number, "title": row.task.title});
     json!({
-        "reviews": waiting.reviews.iter().map(review).collect::<Vec<_>>(),
-        "questions": waiting.questions.iter().map(question_json).collect::<Vec<_>>(),
-        "failed": waiting.failed.iter().map(failed).collect::<Vec<_>>(),
+        "inbox": rows.iter().map(inbox_json).collect::<Vec<_>>(),
+        "reviews": rows.iter().filter_map(review_json).collect::<Vec<_>>(),
+        "questions": rows.iter().filter_map(question_json).collect::<Vec<_>>(),
+        "failed": rows.iter().filter_map(failed_json).collect::<Vec<_>>(),
         "working": holders.it.iter().map(holder).collect::<Vec<_>>(),
         "next": next.iter().map(start).collect::<Vec<_>>(),
     })
+}
+
+fn inbox_json(row: &InboxRow) -> Value {
+    json!({
+        "key": row.key,
+        "cause": row.cause.as_str(),
+        "title": row.title,
+        "task": row.task.as_ref().map(|task| task.id),
+        "actor": row.actor,
+        "since": rfc3339_ms(row.since),
+        "deadline": row.deadline.map(rfc3339_ms),
+        "consequence": row.consequence,
+    })
+}
+
+/// A task in review, whatever its strongest cause is.
+fn review_json(row: &InboxRow) -> Option<Value> {
+    let task = row.task.as_ref().filter(|task| task.phase == Phase::Review)?;
+    Some(json!({"id": task.id, "number": task.name.number, "title": task.title}))
+}
+
+fn question_json(row: &InboxRow) -> Option<Value> {
+    let InboxFact::Question { job, number, text, command } = &row.fact else { return None };
+    let task = row.task.as_ref().map(|task| task.id);
+    Some(json!({"job": job, "task": task, "number": number, "text": text, "command": command}))
+}
+
+fn failed_json(row: &InboxRow) -> Option<Value> {
+    let InboxFact::RunFailed { job, reason } = &row.fact else { return None };
+    Some(json!({"job": job, "task": row.task.as_ref().map(|task| task.id), "summary": reason}))
 }

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use callboard_engine::Engine;
 use callboard_engine::context::OpContext;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::serve::{self, Server, bind};
-use super::waiting::Waiting;
-use super::{init, open, trust};
+use super::{init, open, trust, waiting};
 use crate::config::{FlagValue, Settings};
 use crate::output::{Exit, Failure};
 use crate::place::Place;
@@ -65,6 +65,7 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
         rights: Default::default(),
         no_runner: args.no_runner,
         fixtures: false,
+        stop: CancellationToken::new(),
     };
     let announce = |url: &str, page: Option<&str>| {
         context.out.line(&format!("callboard listens on {url}"))?;
@@ -135,7 +136,7 @@ pub(super) async fn say_waiting(
     engine: &Engine,
     op: &OpContext,
 ) -> Result<(), Failure> {
-    if let Some(words) = Waiting::look(engine, op).await?.words() {
+    if let Some(words) = waiting::counts(&waiting::inbox(engine, op).await?.it) {
         context.out.note(&format!("waiting for you: {words}; callboard status shows them"));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Tasks for people, and as `--json` prints them: the shapes of the graph toolset.
 
 use callboard_domain::board::card::Told;
+use callboard_domain::board::why::Why;
 use callboard_domain::decide::verification;
 use callboard_domain::ids::{TaskId, TaskName};
 use callboard_domain::policy::{Phase, Policy};
@@ -14,6 +15,9 @@ use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{At, EngineError};
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
+
+/// Agents may write control characters, and a terminal must not obey them.
+pub use callboard_domain::event::plain;
 
 use super::context::Open;
 use crate::output::{Failure, List, Object, Out, Style, Table};
@@ -30,7 +34,7 @@ impl Open {
             return self.print_json(seen);
         }
         let mut table = task_table().without_heads();
-        table.row(cells(&seen.it.task, &self.out));
+        table.row(cells(&seen.it.task, None, &self.out));
         self.out.raw(&table.render(&self.out))
     }
 
@@ -80,7 +84,7 @@ impl Open {
     }
 
     /// Prints a page of tasks; `more` says that others follow the last one.
-    pub fn print_rows(&self, rows: &At<Vec<TaskRow>>, more: bool) -> Result<(), Failure> {
+    pub async fn print_rows(&self, rows: &At<Vec<TaskRow>>, more: bool) -> Result<(), Failure> {
         let next = rows.it.last().filter(|_| more).map(|row| row.task.id);
         if self.out.json {
             let row = |row| task_row_json(row, self.policy(), rows.now);
@@ -88,7 +92,17 @@ impl Open {
             return self.out.list(List::Tasks, tasks, json!(next));
         }
         let mut table = task_table();
-        rows.it.iter().for_each(|row| table.row(cells(&row.task, &self.out)));
+        let waits = |row: &&TaskRow| {
+            let is_held_up = row.task.phase == Phase::Initial || row.task.blocked.is_some();
+            is_held_up && !row.task.is_ready()
+        };
+        let waiting: Vec<TaskRow> = rows.it.iter().filter(waits).cloned().collect();
+        let whys = self.engine().whys(&self.op("list"), &waiting, rows.now).await?;
+        let mut whys = whys.iter();
+        for row in &rows.it {
+            let why = waits(&row).then(|| whys.next()).flatten();
+            table.row(cells(&row.task, why, &self.out));
+        }
         if !table.is_empty() {
             self.out.raw(&table.render(&self.out))?;
         }
@@ -223,12 +237,13 @@ fn short_checks(checks: &str) -> String {
     glyphs.iter().fold(checks.to_owned(), |text, (word, glyph)| text.replace(word, glyph))
 }
 
-fn cells(task: &Task, out: &Out) -> [(String, Style); 7] {
-    let ready = match (task.phase.is_closed(), &task.blocked) {
-        (true, _) => ("-".to_owned(), Style::Dim),
-        (false, Some(blocked)) => (format!("blocked: {}", short(&blocked.reason)), Style::Yellow),
-        (false, None) if task.is_ready() => ("ready".to_owned(), Style::Green),
-        (false, None) => ("blocked".to_owned(), Style::Yellow),
+/// The cells of a task; a task that cannot start shows its why-line, where one is given.
+fn cells(task: &Task, why: Option<&Why>, out: &Out) -> [(String, Style); 7] {
+    let ready = match (task.phase.is_closed(), task.is_ready(), why) {
+        (true, ..) => ("-".to_owned(), Style::Dim),
+        (false, true, _) => ("ready".to_owned(), Style::Green),
+        (false, false, None) => ("blocked".to_owned(), Style::Yellow),
+        (false, false, Some(why)) => (blocked_line(why), Style::Yellow),
     };
     let assignee = task.assignee.as_ref().map_or("-".into(), ToString::to_string);
     [
@@ -242,14 +257,13 @@ fn cells(task: &Task, out: &Out) -> [(String, Style); 7] {
     ]
 }
 
-/// The beginning of a reason, for a column; `task show` prints all of it.
-pub fn short(reason: &str) -> String {
-    const CHARS_MAX: usize = 40;
-    let line = plain(reason);
-    match line.chars().count() > CHARS_MAX {
-        true => line.chars().take(CHARS_MAX - 1).chain(['…']).collect(),
-        false => line,
-    }
+/// `blocked: no key` for a block, `blocked: waits for SHOP-3` for anything else in the way.
+fn blocked_line(why: &Why) -> String {
+    let line = why.line();
+    let mut rest = line.chars();
+    let first = rest.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
+    let line = format!("{first}{}", rest.as_str());
+    if line.starts_with("blocked: ") { line } else { format!("blocked: {line}") }
 }
 
 /// `agent:x, 2026-01-01T00:00:00.000Z: why`.
@@ -313,11 +327,6 @@ fn said(check: &Check) -> String {
         Some(VerdictSource::Attested { by }) => format!("{what}  [{by}]"),
         None => what,
     }
-}
-
-/// The text without control characters: agents may write them, and a terminal must not obey them.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 pub fn plain_lines(text: &str) -> String {

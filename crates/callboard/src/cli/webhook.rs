@@ -1,6 +1,6 @@
 //! `callboard webhook`: the messages about jobs, mail and tasks, and the secret that signs them.
 
-use callboard_domain::runs::delivery::{Delivery, destination};
+use callboard_domain::runs::delivery::{Delivery, delivery_word, destination};
 use callboard_domain::runs::job::{Job, JobState};
 use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn cmd_webhook_list(context: &Context, args: WebhookListArgs) -> Result<()
             (letter.about.to_string(), Style::Plain),
             (letter.kind.clone(), Style::Plain),
             (destination(&letter.url), Style::Plain),
-            (state(job).into(), Style::Plain),
+            (delivery_word(&job.state).into(), Style::Plain),
             (job.tries.to_string(), Style::Plain),
             (last.to_owned(), Style::Dim),
         ]);
@@ -77,17 +77,6 @@ async fn cmd_webhook_secret(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-fn state(job: &Job) -> &'static str {
-    match job.state {
-        JobState::Queued { .. } => "waiting",
-        JobState::Running { .. } | JobState::Stale { .. } => "sending",
-        JobState::Done { .. } => "delivered",
-        JobState::Failed { .. } | JobState::Canceled { .. } | JobState::Expired { .. } => {
-            "given up"
-        }
-    }
-}
-
 fn document(job: &Job, letter: &Delivery) -> Value {
     let again_at = match job.state {
         JobState::Queued { due_at } => Some(rfc3339_ms(due_at)),
@@ -98,7 +87,7 @@ fn document(job: &Job, letter: &Delivery) -> Value {
         letter.about.noun(): letter.about.to_string(),
         "to": destination(&letter.url),
         "type": letter.kind,
-        "state": state(job),
+        "state": delivery_word(&job.state),
         "tries": job.tries,
         "tried_at": letter.tried.as_ref().map(|tried| rfc3339_ms(tried.at)),
         "outcome": letter.tried.as_ref().map(|tried| tried.outcome.clone()),

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use callboard_domain::text::is_obeyed;
+
 use super::Style;
 
 /// The text with every control character in a visible form. New lines, tabs and our own colours stay.
@@ -34,11 +36,6 @@ pub fn clean(text: &str) -> Cow<'_, str> {
         rest = &rest[first.len_utf8()..];
     }
     Cow::Owned(cleaned)
-}
-
-fn is_obeyed(c: char) -> bool {
-    let is_bidi = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    is_bidi || (c.is_control() && c != '\n' && c != '\t')
 }
 
 /// The colour that a text begins with, if this program prints such a colour. None of them hides text.

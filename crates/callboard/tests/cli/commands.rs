@@ -214,6 +214,8 @@ fn the_demo_plays_to_its_end_and_leaves_nothing() {
     assert!(played.stdout.contains("4 of 4 tasks are done"), "{}", played.stdout);
     assert!(played.stderr.contains("CHECKS_NOT_PASSED"), "{}", played.stderr);
     assert!(!world.callboard("callboard.db").exists());
+    let marks = std::fs::read_dir(world.home().join(".local/share/callboard/trusted"));
+    assert_eq!(marks.map_or(0, Iterator::count), 0, "a mark of trust is left");
 }
 
 #[test]

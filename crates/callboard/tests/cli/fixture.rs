@@ -112,7 +112,7 @@ impl World {
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut first = String::new();
         lines.read_line(&mut first).expect("a first line");
-        (Running { child, _stdout: lines }, first.trim_end().to_owned())
+        (Running { child, stdout: lines }, first.trim_end().to_owned())
     }
 
     #[allow(clippy::disallowed_methods, reason = "the test is the outside world")]
@@ -146,10 +146,20 @@ impl Ran {
 pub struct Running {
     child: Child,
     /// Kept open: a closed pipe would end the command differently.
-    _stdout: BufReader<std::process::ChildStdout>,
+    stdout: BufReader<std::process::ChildStdout>,
 }
 
 impl Running {
+    /// Reads lines up to one with these words.
+    pub fn until(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            let read = self.stdout.read_line(&mut line).expect("a line");
+            assert_ne!(read, 0, "the command ended before it said '{words}'");
+        }
+    }
+
     pub fn signal(mut self, signal: rustix::process::Signal) -> i32 {
         let number = i32::try_from(self.child.id()).expect("a process id");
         let process = rustix::process::Pid::from_raw(number).expect("a process id");

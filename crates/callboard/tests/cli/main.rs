@@ -4,6 +4,7 @@ mod blocks;
 mod commands;
 mod config;
 mod crew;
+mod demo;
 mod envelopes;
 mod escapes;
 mod exit_codes;

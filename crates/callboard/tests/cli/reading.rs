@@ -105,6 +105,37 @@ fn agents_and_status_show_who_holds_what() {
     assert_eq!(document["working"][0]["actor"], "agent:outsider", "{document}");
 }
 
+/// `status` shows the inbox: agents that stand still first, then the oldest.
+#[test]
+fn status_shows_everything_that_waits_for_a_person() {
+    let world = World::project();
+    let [work, stuck] = ["Handed over", "Stuck"].map(|title| world.task(&[title]));
+    world.task(&["Waits", "--dep", &stuck]);
+    let asked = json!({"task_id": work, "summary": "done"}).to_string();
+    world.ok(&["call", "request_review", &asked, "--toolsets", "board"]);
+    world.ok(&["block", &stuck, "-m", "no key", "--actor", "agent:w1"]);
+    let plan = json!({"tasks": [{"title": "A", "type": "AUTO", "description": "d"}]}).to_string();
+    world.ok(&["call", "propose_plan", &plan, "--toolsets", "board", "--actor", "agent:w1"]);
+    let document = world.ok(&["status", "--json"]).json();
+    let rows = document["inbox"].as_array().expect("rows");
+    let keys: Vec<&str> = rows.iter().filter_map(|row| row["key"].as_str()).collect();
+    assert_eq!(keys[..2], ["review:SHOP-1", "blocker:SHOP-2"], "{document}");
+    assert!(keys.len() == 3 && keys[2].starts_with("plan:plan_"), "{keys:?}");
+    assert_eq!(document["reviews"][0]["id"], json!(work));
+    let status = world.ok(&["status"]).stdout;
+    let lines: Vec<&str> = status.lines().take(4).map(str::trim).collect();
+    assert_eq!(
+        lines[..3],
+        ["needs you", "review    SHOP-1  Handed over", "blocker   SHOP-2  Stuck: stuck: no key"]
+    );
+    assert!(lines[3].ends_with("Decide on a plan of 1 task"), "{status}");
+    let list = world.ok(&["task", "list"]).stdout;
+    assert!(
+        list.contains("blocked: no key") && list.contains("blocked: waits for SHOP-2"),
+        "{list}"
+    );
+}
+
 #[test]
 fn a_person_takes_a_task_back_and_an_agent_does_not() {
     let world = World::project();

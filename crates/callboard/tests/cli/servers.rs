@@ -33,11 +33,20 @@ fn serve_prints_its_address_and_ends_on_sigterm() {
     assert!(get(&at, &at, "/livez").starts_with("HTTP/1.1 200"));
     assert!(get(&at, &at, "/readyz").starts_with("HTTP/1.1 200"));
     let page = get(&at, &at, "/");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("Nothing needs you"), "{page}");
+    let page = get(&at, &at, "/board");
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     assert!(page.contains("content-security-policy: default-src 'self'"), "{page}");
-    assert!(page.contains(&id) && page.contains("1 backlog") && page.contains("pending"), "{page}");
+    assert!(page.contains(&id) && page.contains("Next in the queue"), "{page}");
+    assert!(page.contains("0 of 1 checks pass"), "{page}");
     assert!(!page.contains("<script>"), "{page}");
-    let card = get(&at, &at, &format!("/tasks/{id}"));
+    // A whole id leads to the address with the short name.
+    let moved = get(&at, &at, &format!("/tasks/{id}"));
+    assert!(
+        moved.starts_with("HTTP/1.1 303") && moved.contains("location: /tasks/SHOP-1"),
+        "{moved}"
+    );
+    let card = get(&at, &at, "/tasks/SHOP-1");
     assert!(card.contains("&lt;b&gt;bold") && card.contains("human:ana"), "{card}");
     assert!(get(&at, &at, "/tasks/SHOP-404").starts_with("HTTP/1.1 404"));
     assert!(get(&at, &at, "/style.css").contains("light-dark("));

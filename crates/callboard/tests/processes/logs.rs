@@ -12,7 +12,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::{FileSpan, Place, RepoPlace, Store};
-use callboard_engine::{CheckLog, DigestRule, Engine, EngineError, Parts, TaskDraft};
+use callboard_engine::{CheckLog, DigestRule, Engine, EngineError, LogQuery, Parts, TaskDraft};
 use callboard_runner::LocalChecks;
 use serde_json::{Value, json};
 
@@ -167,6 +167,9 @@ async fn two_machines_read_each_others_logs_until_they_are_too_old() {
     for reader in [&a, &b] {
         assert_eq!(text(reader.check_log(&op, task, 0, end).await).unwrap(), "\nfirst\n");
         assert_eq!(text(reader.check_log(&op, task, 1, end).await).unwrap(), "second\n");
+        let lines = reader.check_log_lines(&op, task, 1, &LogQuery::default()).await.unwrap();
+        let last = lines.window.lines.last().unwrap();
+        assert_eq!((last.number, &*last.text), (lines.window.total, "second"));
     }
 
     let code = |log: Result<CheckLog, EngineError>| match log {

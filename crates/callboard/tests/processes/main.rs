@@ -36,6 +36,7 @@ mod peer;
 mod questions;
 mod race;
 mod relay;
+mod review_comments;
 mod rights;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests use the rest")]
@@ -52,3 +53,11 @@ mod wait_handles;
 mod waits;
 mod watch;
 mod web;
+mod web_agents;
+mod web_graph;
+mod web_jobs;
+mod web_knowledge;
+mod web_mail;
+mod web_plans;
+mod web_record;
+mod web_settings;

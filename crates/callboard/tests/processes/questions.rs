@@ -33,7 +33,7 @@ read -r nothing
 }
 
 /// A shop whose agent asks, and which no sandbox keeps in its worktree.
-fn open(commands: &[&str]) -> Shop {
+pub fn open(commands: &[&str]) -> Shop {
     let shop = Shop::open(None, &asking(commands));
     let settings = fs::read_to_string(shop.at(".callboard/config.local.toml")).unwrap();
     fs::write(shop.at(".callboard/config.local.toml"), settings + "kind = \"acp\"\n").unwrap();

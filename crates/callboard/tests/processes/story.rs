@@ -23,12 +23,13 @@ echo 'It is written.'
 echo '<complete/>'
 "#;
 
-struct Shop {
-    board: tempfile::TempDir,
+pub struct Shop {
+    pub board: tempfile::TempDir,
 }
 
 impl Shop {
-    fn open() -> Self {
+    /// A repository whose executor `mine` runs this script.
+    pub fn open(agent: &str) -> Self {
         let shop = Self { board: board() };
         shop.write("mine.txt", "committed\n");
         shop.git(&["init", "-q", "-b", "main"]);
@@ -36,7 +37,7 @@ impl Shop {
         shop.git(&["config", "user.email", "ana@example.org"]);
         shop.git(&["add", "mine.txt"]);
         shop.git(&["commit", "-q", "-m", "first"]);
-        shop.write("agent.sh", AGENT);
+        shop.write("agent.sh", agent);
         let words = format!("[\"sh\", {:?}]", shop.at("agent.sh"));
         let settings = format!(
             "[general]\nauto_review = false\n\n\
@@ -46,7 +47,7 @@ impl Shop {
         shop
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.board.path().join(name)
     }
 
@@ -54,7 +55,7 @@ impl Shop {
         fs::write(self.at(name), text).unwrap();
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         clean(&mut git, self.board.path());
         let done = git.args(arguments).output().unwrap();
@@ -66,21 +67,21 @@ impl Shop {
         command(self.board.path()).args(arguments).output().unwrap()
     }
 
-    fn ok(&self, arguments: &[&str]) -> String {
+    pub fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.ask(arguments);
         let words = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{arguments:?}: {words}");
         String::from_utf8(ran.stdout).unwrap()
     }
 
-    fn run(&self, task: &str) -> Child {
+    pub fn run(&self, task: &str) -> Child {
         let mut run = command(self.board.path());
         run.args(["run", task, "--agent", "mine", "--wait"]);
         run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Expects the run of an agent to hand its work over.
-    fn runs(&self, running: Child) {
+    pub fn runs(&self, running: Child) {
         let ran = running.wait_with_output().unwrap();
         let words = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{words}");
@@ -91,7 +92,7 @@ impl Shop {
 
 #[test]
 fn a_plan_becomes_commits() {
-    let shop = Shop::open();
+    let shop = Shop::open(AGENT);
     let mut mcp = command(shop.board.path());
     mcp.args(["mcp", "--toolsets", "board", "--actor", "agent:boss"]);
     let mut boss = Peer::over(mcp);

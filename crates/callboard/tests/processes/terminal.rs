@@ -312,6 +312,20 @@ fn output_is_followed(schema: Option<Schema>) {
 }
 
 #[test]
+fn a_queued_reviewer_does_not_hide_the_output_of_the_worker() {
+    let shop = Shop::open(None, HANDS_OVER);
+    let settings = fs::read_to_string(shop.at(".callboard/config.local.toml")).unwrap();
+    let settings = settings.replace("auto_review = false", "auto_review = true");
+    fs::write(shop.at(".callboard/config.local.toml"), settings).unwrap();
+    let task = task(&shop, "Say hello");
+    ok(&shop, &["run", &task, "--here"]);
+    let waiting = json(&shop, &["job", "list", "--state", "queued"])["works"].clone();
+    assert_eq!((&waiting[0]["role"], &waiting[1]), (&"reviewer".into(), &Value::Null), "{waiting}");
+    let printed = ok(&shop, &["logs", &task]);
+    assert!(printed.ends_with("<complete/>"), "{printed}");
+}
+
+#[test]
 fn output_is_followed_while_the_agent_is_at_work() {
     output_is_followed(None);
 }

@@ -12,52 +12,61 @@ use crate::tokens::token;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
-struct Site {
-    server: Server,
-    agent: ureq::Agent,
+pub struct Site {
+    pub server: Server,
+    pub agent: ureq::Agent,
     token: String,
     /// The cookie of the page session.
-    cookie: String,
+    pub cookie: String,
 }
 
 /// A response: its status, its redirect, its text.
-struct Seen {
-    status: u16,
-    to: String,
-    text: String,
+pub struct Seen {
+    pub status: u16,
+    pub to: String,
+    pub text: String,
 }
 
 impl Site {
-    fn of(folder: &Path) -> Self {
+    pub fn of(folder: &Path) -> Self {
+        Self::over(Server::start(folder))
+    }
+
+    pub fn over(server: Server) -> Self {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0);
-        let (server, token, cookie) = (Server::start(folder), String::new(), String::new());
+        let (token, cookie) = (String::new(), String::new());
         Self { server, agent: agent.build().into(), token, cookie }
     }
 
     /// Signs a person at the terminal in.
-    fn opened(self, folder: &Path) -> Self {
+    pub fn opened(self, folder: &Path) -> Self {
         Self { cookie: session(folder), ..self }
     }
 
+    /// Signs out.
+    pub fn left(self) -> Self {
+        Self { cookie: String::new(), ..self }
+    }
+
     /// Signs in with a token.
-    fn with(self, token: &str) -> Self {
+    pub fn with(self, token: &str) -> Self {
         let cookie = session_of(&self.server, token);
         Self { token: token.to_owned(), cookie, ..self }
     }
 
-    fn get(&self, path: &str) -> Seen {
+    pub fn get(&self, path: &str) -> Seen {
         let request = self.agent.get(format!("{}{path}", self.server.url));
         let request = request.header("Cookie", &self.cookie);
         seen(request.call().unwrap())
     }
 
-    fn post(&self, path: &str, header: (&str, &str), form: &[(&str, &str)]) -> Seen {
+    pub fn post(&self, path: &str, header: (&str, &str), form: &[(&str, &str)]) -> Seen {
         let request = self.agent.post(format!("{}{path}", self.server.url));
         let request = request.header("Cookie", &self.cookie);
         seen(request.header(header.0, header.1).send_form(form.iter().copied()).unwrap())
     }
 
-    fn send(&self, to: Value, subject: &str) -> String {
+    pub fn send(&self, to: Value, subject: &str) -> String {
         let mut input = json!({"subject": subject, "body": HOSTILE});
         let key = if to == true { "toHuman" } else { "toAgentId" };
         input[key] = to;

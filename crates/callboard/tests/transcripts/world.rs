@@ -247,7 +247,7 @@ impl World {
         let op = OpContext::new(Principal::local(actor("ana")), "plan");
         let decided = match word {
             "approve" => engine.plan_approve(&op, plan).await,
-            _ => engine.plan_reject(&op, plan).await,
+            _ => engine.plan_reject(&op, plan, None).await,
         };
         let said = match decided {
             Err(error) => format!("error {error}"),

@@ -98,6 +98,13 @@ pub struct Review {
     /// The state of the task's files that an approval was given for; `None` where no files were seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
+    /// How many times the work was sent back: the round of the newest comments.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rounds: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Review {

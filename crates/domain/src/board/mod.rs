@@ -1,8 +1,14 @@
-//! What the board knows besides tasks: cards, names of branches, plans, projects, settings, and the log as an audit.
+//! What the board knows besides tasks: cards, names of branches, plans, projects, settings, daily counts, and the log as an
+//! audit. Also what the board says about tasks: why each one waits, its column, and the inbox of a person.
 
 pub mod audit;
 pub mod branch;
 pub mod card;
+pub mod column;
+pub mod filter;
+pub mod inbox;
 pub mod plan;
 pub mod project;
 pub mod settings;
+pub mod stats;
+pub mod why;

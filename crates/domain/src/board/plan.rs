@@ -14,6 +14,7 @@ pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
 pub const CRITERIA_MAX: usize = 100;
 pub const CRITERION_CHARS_MAX: usize = 1000;
 pub const CONTENT_CHARS_MAX: usize = 200;
+pub const WORDS_CHARS_MAX: usize = 20_000;
 
 id!(PlanId, IdKind::Plan.sign(), "not a plan id");
 

@@ -11,6 +11,7 @@ use crate::board::plan::{PlanId, PlannedTask, Todo};
 use crate::board::settings::{BoardSettings, SettingKey};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::Phase;
+use crate::review::{ReviewComment, ReviewCommentId};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingsUpdate {
@@ -103,6 +104,17 @@ pub struct ReviewDecide {
     pub checked: Option<Checked>,
     /// As in `TaskTransition`; the files that an approval is given for.
     pub work: Option<String>,
+    pub sends: ReviewSends,
+}
+
+/// The comments that a rejection sends, besides the reviewer's words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReviewSends {
+    pub comments: Vec<(ReviewCommentId, ReviewComment)>,
+    /// Also sends every draft of the actor on the task.
+    pub drafts: bool,
+    /// The commit that the reviewer saw.
+    pub head: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -71,6 +71,7 @@ impl Command {
             | Self::PullOpen(_)
             | Self::PullSettle(_)
             | Self::DeliveryTry { .. }
+            | Self::DeliveryAgain { .. }
             | Self::CardUpdate(_)
             | Self::CardRemove { .. }
             | Self::ScratchpadAppend { .. }

@@ -2,6 +2,7 @@
 //! with the command, so that `decide` stays pure.
 
 mod board;
+mod check;
 mod crew;
 mod epic;
 mod holding;
@@ -25,13 +26,13 @@ use crate::runs::work::WorkEnd;
 use crate::task::attempt::AttemptKind;
 use crate::task::comment::{CommentId, CommentKind};
 use crate::task::contract::VerificationContract;
-use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
 
 pub use board::{
     CardUpdate, MergedBranch, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide,
-    ReviewOutcome, ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
+    ReviewOutcome, ReviewSends, ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
 };
+pub use check::{Basis, Checked, NewCheck};
 pub use crew::{AgentAdd, DecisionLog, MailReply, MailSend};
 pub use epic::{
     Behind, CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle, EpicFinish,
@@ -245,6 +246,13 @@ pub enum Command {
         to: String,
         receipt: Receipt,
     },
+    /// Queues the message of a deliver job once more, now.
+    DeliveryAgain {
+        job: JobId,
+        about: Topic,
+        /// The `destination` of the webhook's address.
+        to: String,
+    },
     /// Changes fields and status of a task at once, as the board does.
     CardUpdate(Box<CardUpdate>),
     /// Removes a task unless open tasks depend on it.
@@ -300,6 +308,8 @@ pub enum Command {
     PlanApprove(PlanApprove),
     PlanReject {
         plan: PlanId,
+        /// A message for the planner.
+        words: Option<String>,
     },
     /// Requests an agent's work on a task; finds the run that waits for its turn.
     WorkSubmit(WorkSubmit),
@@ -471,32 +481,6 @@ pub struct TaskUpdate {
     pub deps: Option<Vec<TaskId>>,
     /// The whole list; each check starts as pending.
     pub checks: Option<Vec<NewCheck>>,
-}
-
-/// A check as a caller wrote it; `decide` judges it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewCheck {
-    pub desc: String,
-    pub cmd: Option<String>,
-    pub manual: bool,
-    pub cwd: Option<String>,
-    pub timeout_s: Option<u32>,
-}
-
-/// The results of running checks, and the task as it was when they started.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    pub basis: Basis,
-    pub tree: Option<String>,
-    pub runs: Vec<(usize, Verdict)>,
-}
-
-/// The task as the checks saw it. If this no longer holds, the results may be kept but the move is off.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Basis {
-    pub label: String,
-    pub deps: Vec<TaskId>,
-    pub checks: Vec<Check>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

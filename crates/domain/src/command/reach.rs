@@ -64,6 +64,7 @@ impl Command {
             Self::ProjectCreate(_) => Reach::Outside(NEW_PROJECT),
             Self::ProjectOpen { .. } => Reach::Outside("the open project"),
             Self::SettingsUpdate(_) => Reach::Outside("the settings"),
+            Self::DeliveryAgain { .. } => Reach::Outside("webhooks"),
             Self::PlanReject { .. } => Reach::Outside("plans"),
             Self::AgentAdd(add) if add.or_keep => Reach::Own,
             Self::AgentAdd(_) | Self::AgentRemove { .. } => Reach::Outside(AGENTS),

@@ -8,6 +8,7 @@ pub mod letters;
 pub mod mail;
 pub mod merge;
 pub mod names;
+pub mod record;
 pub mod shift;
 pub mod state;
 pub mod sweep;

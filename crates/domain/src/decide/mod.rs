@@ -15,6 +15,7 @@ pub mod task;
 pub use board::card::{label_of, same_column};
 pub use board::session::{SessionGround, session_gate};
 pub(crate) use knowledge::tags as judge_tags;
+pub use review::reject::{Rejected, rejected};
 pub use review::{AGENT_LINGERS, MergeGate, agent_at_work, at_work, merge_gate, rebase_gate};
 pub use task::attempt::{BeginGround, begin_gate, judge_actor, judge_session_key};
 pub use task::check::{checks_to_run, checks_unknown, judge_run_request, log_of};
@@ -165,6 +166,9 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::DeliveryTry { job, tries, about, to, receipt } => {
             delivery::delivery_try(world, *job, *tries, (*about, to), receipt, now)
         }
+        Command::DeliveryAgain { job, about, to } => {
+            delivery::delivery_again(world, *job, (*about, to), now)
+        }
         Command::AgentAdd(c) => crew::agent_add(world, c, now),
         Command::AgentRemove { agent } => crew::agent_remove(world, agent),
         Command::AgentTouch { agent } => Ok(crew::agent_touch(world, agent, now)),
@@ -187,6 +191,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::ProjectOpen { project } => project::project_open(world, *project),
         Command::PlanPropose(c) => plan::plan_propose(world, c, now),
         Command::PlanApprove(c) => plan::plan_approve(world, c, now),
-        Command::PlanReject { plan } => plan::plan_reject(world, *plan, now),
+        Command::PlanReject { plan, words } => {
+            plan::plan_reject(world, *plan, words.as_deref(), now)
+        }
     }
 }

@@ -42,6 +42,8 @@ impl Desk {
                 let now = *now;
                 self.task(task)?.removed_at = Some(now);
                 self.touched.tasks.insert(task);
+                self.touched.reviews_gone.insert(task);
+                self.rows.drafts.retain(|_, draft| draft.task != task);
             }
             Write::BodyReplace { task, body } => {
                 self.task(task)?.body = body;
@@ -122,6 +124,11 @@ impl Desk {
             Write::PullPut { pull } => {
                 put(&mut rows.pulls, &pull);
                 put(&mut touched.pulls, &pull);
+            }
+            Write::ReviewCommentInsert { sent } => touched.comments_sent.push(sent),
+            Write::ReviewDraftDelete { draft } => {
+                rows.drafts.remove(&draft);
+                touched.drafts_gone.insert(draft);
             }
             Write::KnowledgeInsert { entry } => {
                 rows.knowledge.insert(entry.id, entry.clone());

@@ -11,6 +11,7 @@ use crate::ids::{AttemptId, Prefix, TaskId};
 use crate::knowledge::{KnowledgeEntry, KnowledgeId};
 use crate::limits::ENTRIES_SHOWN_MAX;
 use crate::pulls::Pull;
+use crate::review::{ReviewCommentId, ReviewDraft};
 use crate::runs::job::{Job, JobId};
 use crate::runs::run::{OpenRuns, Run};
 use crate::task::attempt::Attempt;
@@ -42,6 +43,7 @@ pub struct Rows {
     pub pulls_last: u64,
     /// Pull requests of tasks on the desk, the oldest first.
     pub pulls: Vec<Pull>,
+    pub drafts: BTreeMap<ReviewCommentId, ReviewDraft>,
     pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
     pub org: OrgRows,
     pub crew: CrewWorld,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::{AttemptId, TaskId};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::pulls::Pull;
+use crate::review::{ReviewCommentId, SentComment};
 use crate::runs::delivery::{Delivery, Tried};
 use crate::runs::job::JobId;
 use crate::task::Entry;
@@ -44,6 +45,11 @@ pub struct Touched {
     pub deliveries_tried: BTreeMap<JobId, Tried>,
     /// Pull requests to insert or to update, each once.
     pub pulls: Vec<Pull>,
+    pub comments_sent: Vec<SentComment>,
+    /// Drafts that were sent.
+    pub drafts_gone: BTreeSet<ReviewCommentId>,
+    /// Removed tasks, whose drafts, viewed files and looks go too.
+    pub reviews_gone: BTreeSet<TaskId>,
     pub entries: BTreeMap<EntryKey, (Entry, Option<AttemptId>)>,
     /// The part of `entries` that replaces a stored line.
     pub entries_again: BTreeSet<EntryKey>,
@@ -57,6 +63,13 @@ pub struct Touched {
 }
 
 impl Touched {
+    /// Whether rows of reviews changed.
+    pub fn has_reviews(&self) -> bool {
+        !(self.comments_sent.is_empty()
+            && self.drafts_gone.is_empty()
+            && self.reviews_gone.is_empty())
+    }
+
     /// Tasks that the store has, of which any column may have changed.
     pub fn tasks_edited(&self) -> impl Iterator<Item = &TaskId> {
         self.tasks_edited.difference(&self.tasks_new)

@@ -8,6 +8,7 @@ use crate::ids::TaskId;
 use crate::needs::{Needs, verify_key};
 use crate::policy::Policy;
 use crate::pulls::Pull;
+use crate::review::ReviewDraft;
 use crate::runs::job::Job;
 use crate::task::attempt::Attempt;
 use crate::task::comment::Comment;
@@ -45,6 +46,10 @@ impl Desk {
             pulls_last: rows.pulls_last,
             pulls: match subject.filter(|_| needs.task_pulls) {
                 Some(task) => self.pulls_of(task),
+                None => Vec::new(),
+            },
+            drafts: match subject.filter(|_| needs.drafts) {
+                Some(task) => self.drafts_of(task, actor),
                 None => Vec::new(),
             },
             org: self.org(actor, &needs),
@@ -96,6 +101,11 @@ impl Desk {
 
     fn pulls_of(&self, task: TaskId) -> Vec<Pull> {
         self.rows.pulls.iter().filter(|pull| pull.task == Some(task)).cloned().collect()
+    }
+
+    fn drafts_of(&self, task: TaskId, author: &Actor) -> Vec<ReviewDraft> {
+        let drafts = self.rows.drafts.values();
+        drafts.filter(|draft| draft.task == task && draft.author == *author).cloned().collect()
     }
 
     fn org(&self, actor: &Actor, needs: &Needs) -> OrgWorld {

@@ -42,9 +42,19 @@ impl<'e> EventData<'e> {
         self.text("unblocked_by")
     }
 
+    /// `check.ran`, `check.attested`: the index of the check.
+    pub fn check_index(self) -> Option<usize> {
+        self.0["index"].as_u64().and_then(|index| usize::try_from(index).ok())
+    }
+
     /// `check.ran`, `check.attested`: whether the check passed.
     pub fn is_pass(self) -> bool {
         self.text("result") == Some("pass")
+    }
+
+    /// `job.held`: whether processes of an earlier run are left.
+    pub fn is_held(self) -> bool {
+        self.0["left"].as_array().is_some_and(|left| !left.is_empty())
     }
 
     /// The job that the event is about.

@@ -2,11 +2,15 @@
 
 mod data;
 mod names;
+mod terms;
+mod words;
 
 use serde_json::Value;
 
 pub use data::EventData;
 pub use names::EventName;
+pub use terms::{EventTerm, EventTerms};
+pub use words::{plain, sentence, short};
 
 use crate::actor::Actor;
 use crate::ids::{AttemptId, TaskId};
@@ -14,6 +18,11 @@ use crate::runs::job::JobId;
 use crate::time::Timestamp;
 
 impl EventName {
+    /// Whether the event only says that a holder goes on: lists leave it out unless a reader asks for it.
+    pub fn is_renewal(self) -> bool {
+        matches!(self, EventName::AttemptHeartbeat | EventName::JobKept)
+    }
+
     /// Whether the event is a visible step of a job for an agent. Its data has `job`; its number is the version of
     /// that job until the next step.
     pub fn is_run_step(self) -> bool {

@@ -135,7 +135,7 @@ event_names! {
     ReviewApproved => "review.approved",
         "A review approves the work.",
         ["unmerged", "by", "advice"];
-    ReviewRejected => "review.rejected", "A review rejects the work.", ["by", "advice"];
+    ReviewRejected => "review.rejected", "A review rejects the work.", ["by", "advice", "comments"];
     ReviewMerged => "review.merged", "Reviewed work is merged.", ["commit", "pushed"];
     ReviewRebased => "review.rebased", "Reviewed work is rebased.", [];
     ReviewFailed => "review.failed", "Work cannot be merged or rebased.", ["action", "files"];
@@ -168,7 +168,7 @@ event_names! {
     PlanApproved => "plan.approved",
         "A plan is approved and its tasks are created.",
         ["plan", "tasks"];
-    PlanRejected => "plan.rejected", "A plan is rejected.", ["plan"];
+    PlanRejected => "plan.rejected", "A plan is rejected.", ["plan", "words"];
     CallAnswered => "call.answered",
         "A read is answered and `board.audit_reads` is on.",
         ["tool", "task"];

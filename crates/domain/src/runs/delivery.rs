@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::crew::MailId;
 use crate::event::{Event, EventName};
 use crate::ids::{Id, TaskId};
-use crate::runs::job::JobId;
+use crate::runs::job::{JobId, JobState};
 use crate::time::Timestamp;
 
 /// Pauses before the second try and those after it; then the message is given up.
@@ -119,6 +119,18 @@ pub enum Receipt {
     Unwanted,
     /// The receiver is busy or not reachable; the reason, for the log.
     Failed(String),
+}
+
+/// The state of a message, for people.
+pub fn delivery_word(state: &JobState) -> &'static str {
+    match state {
+        JobState::Queued { .. } => "waiting",
+        JobState::Running { .. } | JobState::Stale { .. } => "sending",
+        JobState::Done { .. } => "delivered",
+        JobState::Failed { .. } | JobState::Canceled { .. } | JobState::Expired { .. } => {
+            "given up"
+        }
+    }
 }
 
 /// The public part of an address: paths and users of webhooks are often secrets.

@@ -3,4 +3,5 @@
 pub mod delivery;
 pub mod job;
 pub mod run;
+pub mod steps;
 pub mod work;

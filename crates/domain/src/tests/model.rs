@@ -7,8 +7,8 @@ use crate::board::card::{Card, Mode};
 use crate::board::project::ProjectRoom;
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
-    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewOutcome, ReviewSettle,
-    ReviewVerdict, SessionBegin, TaskCreate, TaskEdit, TaskUpdate,
+    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewOutcome, ReviewSends,
+    ReviewSettle, ReviewVerdict, SessionBegin, TaskCreate, TaskEdit, TaskUpdate,
 };
 use crate::decide;
 use crate::desk::{Desk, TaskRows};
@@ -226,6 +226,7 @@ impl Model {
                 feedback: option("feedback").unwrap_or_default(),
                 checked: self.checked(task, &option("ran"), option("tree")),
                 work: option("work"),
+                sends: ReviewSends::default(),
             }),
             "clear" => Command::ReviewClear {
                 task,

@@ -107,13 +107,18 @@ fn a_plan_is_judged_kept_and_decided_once() {
     assert_eq!((task.title.as_str(), task.priority), ("A", 100));
     let decided = Refusal::PlanDecided { plan, state: "approved" };
     assert_eq!(model.act("ana", &yes), Err(decided.clone()));
-    assert_eq!(model.act("ana", &Command::PlanReject { plan }), Err(decided));
-    let unknown = Command::PlanReject { plan: PlanId(Id(8)) };
+    assert_eq!(model.act("ana", &Command::PlanReject { plan, words: None }), Err(decided));
+    let unknown = Command::PlanReject { plan: PlanId(Id(8)), words: None };
     assert!(matches!(model.act("ana", &unknown), Err(Refusal::PlanNotFound { .. })));
     assert_eq!(model.events, ["plan.proposed", "plan.approved", "task.created", "task.created"]);
 
     let other = PlanId(Id(9));
     model.act("w1", &propose(other, &["C"])).expect("kept");
-    model.act("ana", &Command::PlanReject { plan: other }).expect("rejected");
+    let no = |words: &str| Command::PlanReject { plan: other, words: Some(words.into()) };
+    for words in [" ", &"x".repeat(20_001)] {
+        let refused = model.act("ana", &no(words));
+        assert!(matches!(refused, Err(Refusal::InvalidInput { .. })), "{refused:?}");
+    }
+    model.act("ana", &no("too much")).expect("rejected");
     assert_eq!(model.rows.org.plans[&other].state.as_str(), "rejected");
 }

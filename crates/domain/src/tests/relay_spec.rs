@@ -11,33 +11,7 @@ use crate::relay::{JobSpec, SpecRules, is_public_address, judge_git_host, rules}
 
 /// The reference document's own example.
 pub(super) fn example() -> Value {
-    json!({
-        "repo": {
-            "type": "git",
-            "url": "https://github.com/facebook/react.git",
-            "baseBranch": "main",
-            "baselineCommit": "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d"
-        },
-        "task": {
-            "title": "Add TypeScript strict mode",
-            "description": "Enable strict mode in tsconfig.json and fix type errors",
-            "acceptance": ["tsconfig.json has strict: true", "All TypeScript files compile"]
-        },
-        "scope": {
-            "readPaths": ["src/", "tsconfig.json"],
-            "fileGlobs": ["**/*.ts", "**/*.tsx"],
-            "disallowReformatting": false
-        },
-        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
-        "execution": {
-            "preferredModel": "gpt-4",
-            "sandbox": "read-only",
-            "askPolicy": "untrusted",
-            "priority": "P1",
-            "ttlS": 1800
-        },
-        "idempotencyKey": "react-strict-mode-v1"
-    })
+    serde_json::from_str(include_str!("relay_example.json")).expect("JSON")
 }
 
 fn read(given: &Value) -> JobSpec {

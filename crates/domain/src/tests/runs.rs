@@ -133,6 +133,11 @@ impl Jobs {
                     other => Receipt::Failed(other.into()),
                 },
             },
+            "again" => Command::DeliveryAgain {
+                job: delivery(name),
+                about: Topic::Job(job(name)),
+                to: "https://x".into(),
+            },
             "close" => Command::TaskTransition {
                 task: task(name),
                 to: rest[0].into(),
@@ -403,6 +408,28 @@ fn the_end_is_told_until_somebody_has_it() {
         events 1                  => webhook.delivered
         letter A                  => done
         w1  take A                => JOB_LOST
+        ",
+    );
+}
+
+#[test]
+fn a_person_sends_a_message_again() {
+    table(
+        "
+        ana submit A tell=https://x => queued a0 backlog held
+        ana again A               => JOB_NOT_FOUND
+        ana cancel A              => canceled a0 canceled held
+        w1  take A                => canceled a0 canceled held
+        ana again A               => INVALID_INPUT
+        w1  sent A 410            => canceled a0 canceled held
+        letter A                  => failed
+        ana again A               => canceled a0 canceled held
+        events 1                  => webhook.queued
+        letter A                  => queued
+        w1  take A                => canceled a0 canceled held
+        w1  sent A 200 try=2      => canceled a0 canceled held
+        ana again A               => canceled a0 canceled held
+        letter A                  => queued
         ",
     );
 }

@@ -9,7 +9,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::ending::{Ending, with_version};
 use callboard_domain::runs::delivery::{Delivery, Receipt, Topic, destination};
-use callboard_domain::runs::job::{Job, JobKind};
+use callboard_domain::runs::job::{Job, JobId, JobKind};
 use callboard_domain::time::Timestamp;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -125,6 +125,15 @@ impl Engine {
         let none = || EngineError::Unavailable("this server delivers no webhooks".into());
         let courier = self.parts.courier.as_ref().ok_or_else(none)?;
         self.secret_of(&**courier, org).await
+    }
+
+    /// Sends a message once more, whatever came of it before.
+    pub async fn delivery_again(&self, op: &OpContext, job: JobId) -> Result<(), EngineError> {
+        let found = self.parts.store.delivery(&op.principal.org, job).await?;
+        let delivery = found.ok_or_else(|| Refusal::JobNotFound { job: job.to_string() })?;
+        let to = destination(&delivery.url);
+        self.act(op, Command::DeliveryAgain { job, about: delivery.about, to }).await?;
+        Ok(())
     }
 
     /// Messages sent or to be sent, with the jobs that send them; newest first.

@@ -33,7 +33,7 @@ struct Loop {
     is_awaited: bool,
 }
 
-const LOOPS: [Loop; 7] = [
+const LOOPS: [Loop; 8] = [
     Loop {
         name: "runs of agents",
         run: |engine, stop, alert| Box::pin(engine.run_agents_until(stop, alert)),
@@ -67,6 +67,11 @@ const LOOPS: [Loop; 7] = [
     Loop {
         name: "embeddings",
         run: |engine, stop, _| Box::pin(async move { engine.embed_until(stop).await }),
+        is_awaited: false,
+    },
+    Loop {
+        name: "daily counts",
+        run: |engine, stop, _| Box::pin(async move { engine.days_count_until(stop).await }),
         is_awaited: false,
     },
 ];

@@ -35,10 +35,9 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let mut rows: Vec<AuditRow> = Vec::new();
         let mut query = BackQuery {
-            org: op.principal.org.clone(),
             before: filter.before,
             names: filter.capability.map(Capability::events),
-            limit: (filter.limit + 1).min(READ_MAX),
+            ..BackQuery::of(op.principal.org.clone(), (filter.limit + 1).min(READ_MAX))
         };
         // One row more than the limit tells whether there is another page.
         while rows.len() <= filter.limit {

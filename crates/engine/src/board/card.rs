@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use callboard_domain::board::card::Card;
-use callboard_domain::command::{CardUpdate, Checked, Command, ReviewDecide, ReviewVerdict};
+use callboard_domain::command::{
+    CardUpdate, Checked, Command, ReviewDecide, ReviewSends, ReviewVerdict,
+};
 use callboard_domain::decide::{label_of, same_column};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
@@ -222,24 +224,12 @@ impl Engine {
         };
         let (checked, _turn) = checks.unzip();
         let verdict = ReviewVerdict::Approve { unmerged, as_reviewer };
-        let decision = ReviewDecide { task, verdict, feedback, checked, work };
+        let sends = ReviewSends::default();
+        let decision = ReviewDecide { task, verdict, feedback, checked, work, sends };
         self.review_decide(op, &record, decision).await
     }
 
-    pub async fn review_reject(
-        &self,
-        op: &OpContext,
-        task: TaskId,
-        feedback: String,
-        to: Phase,
-    ) -> Result<At<TaskRecord>, EngineError> {
-        let record = self.task_get(op, task).await?.it;
-        let verdict = ReviewVerdict::Reject { to };
-        let decision = ReviewDecide { task, verdict, feedback, checked: None, work: None };
-        self.review_decide(op, &record, decision).await
-    }
-
-    async fn review_decide(
+    pub(crate) async fn review_decide(
         &self,
         op: &OpContext,
         before: &TaskRecord,

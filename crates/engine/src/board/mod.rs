@@ -3,10 +3,13 @@
 pub(crate) mod audit;
 pub(crate) mod card;
 pub(crate) mod card_wait;
+pub(crate) mod columns;
+pub(crate) mod inbox;
 pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod project;
 pub(crate) mod repository;
 pub(crate) mod session;
 pub(crate) mod settings;
+pub(crate) mod stats;
 pub(crate) mod workspace;

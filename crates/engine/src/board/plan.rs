@@ -44,8 +44,14 @@ impl Engine {
         plan_of(self.act(op, Command::PlanApprove(approve)).await?.outcome)
     }
 
-    pub async fn plan_reject(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
-        plan_of(self.act(op, Command::PlanReject { plan: id }).await?.outcome)
+    /// Puts a plan away. The words stand in the log.
+    pub async fn plan_reject(
+        &self,
+        op: &OpContext,
+        id: PlanId,
+        words: Option<String>,
+    ) -> Result<Plan, EngineError> {
+        plan_of(self.act(op, Command::PlanReject { plan: id, words }).await?.outcome)
     }
 }
 

@@ -74,6 +74,25 @@ impl BoardRule {
     }
 }
 
+/// Where the value of a setting comes from, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingOrigin {
+    /// A flag or a variable of this server. A change in the store has no effect here.
+    Pinned,
+    /// A change while servers ran.
+    Store,
+    File,
+    Default,
+}
+
+/// A setting as it holds here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingSeen {
+    pub key: SettingKey,
+    pub value: Value,
+    pub origin: SettingOrigin,
+}
+
 /// The result of an update.
 #[derive(Clone, Debug)]
 pub struct SettingsUpdated {
@@ -99,6 +118,27 @@ impl Engine {
     pub async fn settings_get(&self, op: &OpContext) -> Result<BoardSettings, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         self.board_settings(&op.principal.org).await
+    }
+
+    /// Every setting with its origin. A file that says the default counts as the default.
+    pub async fn settings_seen(&self, op: &OpContext) -> Result<Vec<SettingSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let rule = &self.parts.board;
+        let kept = self.parts.store.settings(&op.principal.org).await?;
+        let settings = rule.settings(&kept);
+        let has = |all: &SettingsKept, key| all.iter().any(|(known, _)| *known == key);
+        let usual = BoardSettings::default();
+        let seen = |key: &SettingKey| SettingSeen {
+            key: *key,
+            value: settings.get(*key),
+            origin: match () {
+                () if has(&rule.pinned, *key) => SettingOrigin::Pinned,
+                () if has(&kept, *key) => SettingOrigin::Store,
+                () if rule.base.get(*key) != usual.get(*key) => SettingOrigin::File,
+                () => SettingOrigin::Default,
+            },
+        };
+        Ok(SettingKey::ALL.iter().map(seen).collect())
     }
 
     pub async fn settings_update(

@@ -47,6 +47,14 @@ pub struct WorkspacePart {
     pub worktree: Option<Worktree>,
 }
 
+impl WorkspacePart {
+    /// The name of the repository: its folder's.
+    pub fn name(&self) -> String {
+        let path = &self.repo.path;
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    }
+}
+
 /// A part of a workspace with its state, for readers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceSeen {
@@ -72,8 +80,7 @@ impl Engine {
         let parts = self.workspace_parts(&op.principal.org, &seen.record.task, &seen.card).await?;
         let mut all = Vec::with_capacity(parts.len());
         for (part, found) in parts {
-            let name = part.repo.path.file_name().unwrap_or(part.repo.path.as_os_str());
-            let name = name.to_string_lossy().into_owned();
+            let name = part.name();
             let state = match (found, &self.parts.workshop, &part.worktree) {
                 (Err(fault), _, _) => Err(fault),
                 (Ok(()), Some(shop), Some(place)) => {
@@ -317,7 +324,10 @@ fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
         | WorktreeFault::BadBranch(_)
         | WorktreeFault::BadName(_)
         | WorktreeFault::Unrelated => Ok(true),
-        WorktreeFault::Unreachable(_) | WorktreeFault::Failed(_) => Err(fault.into()),
+        WorktreeFault::NotChanged(_)
+        | WorktreeFault::BadCommit(_)
+        | WorktreeFault::Unreachable(_)
+        | WorktreeFault::Failed(_) => Err(fault.into()),
     }
 }
 

@@ -2,4 +2,5 @@
 
 pub(crate) mod digest;
 pub(crate) mod embed;
+pub(crate) mod look;
 pub(crate) mod store;

@@ -1,6 +1,8 @@
 //! The port to the place of a task's work: a folder and a branch of its own beside the user's checkout. That checkout,
 //! its index and its branches stay as they are.
 
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
@@ -42,6 +44,24 @@ pub trait Worktrees: Send + Sync {
         target: &str,
         below: Option<&str>,
     ) -> Result<WorktreeDiff, WorktreeFault>;
+
+    /// The changed files of the work, committed or not, with the ids of their contents, and as much of the patch as
+    /// the query wants.
+    async fn worktree_changes(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        query: &ChangesQuery,
+    ) -> Result<WorktreeChanges, WorktreeFault>;
+
+    /// Lines of a changed file as it is now; numbers begin with 1. No more than 1,000 lines.
+    async fn worktree_lines(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        path: &str,
+        lines: RangeInclusive<u32>,
+    ) -> Result<FileLines, WorktreeFault>;
 
     /// Removes the folder unless something in it is not committed, then the branch unless `target` lacks some of its
     /// commits. Idempotent: a worktree that is not there counts as removed.
@@ -245,6 +265,109 @@ pub struct FileDiff {
     pub lines: Option<(u64, u64)>,
 }
 
+/// Which changes a reader wants to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangesQuery {
+    /// The commit that the reader saw last; `None` for all of the work.
+    pub since: Option<String>,
+    /// The commit up to which changes are shown; `None` for the work as it is now, committed or not.
+    pub until: Option<String>,
+    /// Leaves out lines in which only spaces changed.
+    pub ignore_space: bool,
+    /// The number of lines around a change.
+    pub context: u32,
+    pub patch: PatchWish,
+    /// Whether the contents of the files in the patch are wanted too, before and after.
+    pub texts: bool,
+}
+
+impl Default for ChangesQuery {
+    fn default() -> Self {
+        let (since, until, patch) = (None, None, PatchWish::None);
+        Self { since, until, ignore_space: false, context: 3, patch, texts: false }
+    }
+}
+
+/// How much of a patch is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchWish {
+    None,
+    /// The files that fit, in their order. A file that does not fit any more is left out.
+    Page {
+        files_max: usize,
+        lines_max: u64,
+    },
+    /// One of the changed files, by its path now.
+    File(String),
+}
+
+/// The changed files of a task's work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeChanges {
+    /// The commit at which the work begins.
+    pub base: String,
+    /// The last commit whose changes are shown; the work may have uncommitted changes beyond it.
+    pub head: String,
+    pub since: ChangesSince,
+    /// All changed files, in the order of their paths.
+    pub files: Vec<ChangedFile>,
+    /// In the format of `git apply`, without binary contents; `None` when it was not wanted, or is too long to send.
+    pub patch: Option<String>,
+    /// Contents by their ids, where they are text of at most 300 KB.
+    pub texts: HashMap<String, String>,
+}
+
+/// What the changes are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangesSince {
+    /// The commit at which the work begins.
+    Base,
+    /// The commit that the reader saw last; the branch only went on.
+    Look,
+    /// The branch was rebased: the commit that the reader saw last, as it would be on the new base.
+    Rebased,
+    /// The commit at which the work begins, because the branch was rebased and what the reader saw cannot be brought
+    /// onto the new base, or is gone.
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFile {
+    pub path: String,
+    /// The old path of a file that was moved.
+    pub was: Option<String>,
+    pub status: ChangeStatus,
+    /// The ids of the contents; `None` where the file does not exist.
+    pub old_blob: Option<String>,
+    pub new_blob: Option<String>,
+    /// Added and removed lines; `None` for a file that is no text.
+    pub lines: Option<(u64, u64)>,
+    /// The attribute `linguist-generated` is set where the work begins.
+    pub is_generated: bool,
+    /// Whether the patch has this file.
+    pub is_in_patch: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeStatus {
+    Added,
+    Deleted,
+    Modified,
+    Renamed,
+    /// The file became a link, a submodule or a file.
+    Retyped,
+}
+
+/// Lines of a file, with their place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLines {
+    /// The number of the first line.
+    pub first: u32,
+    pub lines: Vec<String>,
+    /// All lines of the file.
+    pub total: u32,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeRemoved {
     pub folder: Removal,
@@ -286,6 +409,10 @@ pub enum WorktreeFault {
     Elsewhere { branch: String, stands_on: String },
     #[error("the branch and its target have no commit in common")]
     Unrelated,
+    #[error("{0} is not one of the changed files")]
+    NotChanged(String),
+    #[error("{0:?} is not the id of a commit")]
+    BadCommit(String),
     /// A repeat may succeed later.
     #[error("no connection to origin: {0}")]
     Unreachable(String),

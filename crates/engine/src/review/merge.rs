@@ -133,7 +133,7 @@ impl Engine {
                     },
                     task: task.to_string(),
                     target: part.target.clone(),
-                    message: message(&seen.record),
+                    message: merge_message(&seen.record),
                     fetch: settings.auto_sync_base_branch,
                     one_at_a_time: settings.serialize_merges,
                     settings_seen: wish.settings,
@@ -389,7 +389,7 @@ async fn rebase(
     rebased.map_err(|fault| fault.to_string())
 }
 
-fn message(record: &TaskRecord) -> String {
+pub fn merge_message(record: &TaskRecord) -> String {
     let title = record.task.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let subject = format!("{title} (callboard {})", record.task.name());
     match record.body.trim() {

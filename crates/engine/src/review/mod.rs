@@ -1,4 +1,7 @@
 //! The review of a task: what a reviewer looks at, and how approved work is merged.
 
+pub(crate) mod changes;
+pub(crate) mod comment;
+pub(crate) mod draft;
 pub(crate) mod look;
 pub(crate) mod merge;

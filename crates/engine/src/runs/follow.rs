@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{CUT, Printout, SO_FAR};
+use crate::runs::look::RUNS_MAX;
 use crate::{Engine, EngineError};
 
 /// How often a file is polled: with the writer's own pause well below a second.
@@ -72,6 +73,18 @@ impl Engine {
     ) -> Result<Option<RunRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         Ok(self.parts.store.works(&op.principal.org, &[task], 1).await?.pop())
+    }
+
+    /// The newest run on a task that began, else the newest one. A start that waits has printed nothing.
+    pub async fn work_printed(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Option<RunRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let mut runs = self.parts.store.works(&op.principal.org, &[task], RUNS_MAX).await?;
+        let begun = runs.iter().position(|record| record.run.started_at.is_some());
+        Ok((!runs.is_empty()).then(|| runs.swap_remove(begun.unwrap_or(0))))
     }
 }
 

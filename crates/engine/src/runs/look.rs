@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::runs::job::JobState;
-use callboard_domain::runs::run::{ArtifactName, RunRecord};
+use callboard_domain::runs::run::{Artifact, ArtifactName, RunRecord};
 use callboard_domain::runs::work::Role;
 use callboard_domain::time::Timestamp;
 
@@ -22,8 +22,8 @@ const FILES_FRESH: Duration = Duration::from_secs(5);
 const LOGS: ArtifactName = ArtifactName::Logs;
 /// The newest runs of a task: the one that is not over, and the ones whose processes are about to end.
 const RUNS_SEEN: usize = 3;
-/// How many runs of one task are counted.
-const RUNS_MAX: usize = 10_000;
+/// How many runs of one task are counted or searched.
+pub(crate) const RUNS_MAX: usize = 10_000;
 
 /// The state of a task's agent.
 #[derive(Clone, Debug, Default)]
@@ -227,9 +227,7 @@ impl Engine {
     ) -> Result<Vec<WorkLog>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
-        let mut runs = self.parts.store.works(org, &[task], RUNS_MAX).await?;
-        runs.retain(|record| !record.job.is_over() || record.run.artifact(LOGS).is_some());
-        runs.sort_by_key(|record| record.job.id);
+        let runs = self.runs_with_output(org, task).await?;
         let mut logs = Vec::new();
         // A run without output is the newest, and does not count towards `newest`.
         for (index, record) in runs.iter().enumerate().rev() {
@@ -244,12 +242,42 @@ impl Engine {
         Ok(logs)
     }
 
+    /// The runs of a task that have output, or may have some soon; oldest first.
+    pub(super) async fn runs_with_output(
+        &self,
+        org: &str,
+        task: TaskId,
+    ) -> Result<Vec<RunRecord>, EngineError> {
+        let mut runs = self.parts.store.works(org, &[task], RUNS_MAX).await?;
+        runs.retain(|record| !record.job.is_over() || record.run.artifact(LOGS).is_some());
+        runs.sort_by_key(|record| record.job.id);
+        Ok(runs)
+    }
+
     /// The output of a run, so far if it goes on; `None` when there is none.
     pub(crate) async fn log_so_far(
         &self,
         org: &str,
         record: &RunRecord,
     ) -> Result<Option<String>, EngineError> {
+        let (log, tail) = self.log_parts(org, record).await?;
+        let kept = match &log {
+            Some(log) => self.artifact_text(org, log).await?,
+            None => None,
+        };
+        Ok(match (kept, tail) {
+            (None, None) => None,
+            (kept, None) => kept,
+            (kept, Some(tail)) => Some(kept.unwrap_or_default() + &tail),
+        })
+    }
+
+    /// Where the output of a run is: the stored log of what is over, and the text of what goes on.
+    pub(super) async fn log_parts(
+        &self,
+        org: &str,
+        record: &RunRecord,
+    ) -> Result<(Option<Artifact>, Option<String>), EngineError> {
         let (store, job) = (&self.parts.store, record.job.id);
         let tail = match record.run.order.work() {
             Some(_) => store.run_tail(org, job).await?,
@@ -260,16 +288,8 @@ impl Engine {
             (None, false) => store.run(org, job).await?.map(|seen| seen.record),
             _ => None,
         };
-        let log = newer.as_ref().unwrap_or(record).run.artifact(LOGS);
-        let tail = tail.filter(|tail| log.is_none_or(|log| log.fence < tail.fence));
-        let kept = match log {
-            Some(log) => self.artifact_text(org, log).await?,
-            None => None,
-        };
-        Ok(match (kept, tail) {
-            (None, None) => None,
-            (kept, None) => kept,
-            (kept, Some(tail)) => Some(kept.unwrap_or_default() + &tail.text),
-        })
+        let log = newer.as_ref().unwrap_or(record).run.artifact(LOGS).cloned();
+        let tail = tail.filter(|tail| log.as_ref().is_none_or(|log| log.fence < tail.fence));
+        Ok((log, tail.map(|tail| tail.text)))
     }
 }

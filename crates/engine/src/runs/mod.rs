@@ -4,6 +4,8 @@ pub(crate) mod call;
 pub(crate) mod earlier;
 pub(crate) mod follow;
 pub(crate) mod here;
+pub(crate) mod job_look;
+pub(crate) mod lines;
 pub(crate) mod list;
 pub(crate) mod look;
 pub(crate) mod patch;

@@ -72,6 +72,11 @@ pub enum WorkWaited {
 }
 
 impl Engine {
+    /// The names of the agents that can be started here; `None` when this process starts none.
+    pub fn executors(&self) -> Option<Vec<String>> {
+        self.parts.workshop.as_ref()?.workers.as_ref()?.executors()
+    }
+
     pub async fn work_submit(
         &self,
         op: &OpContext,

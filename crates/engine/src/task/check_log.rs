@@ -6,12 +6,14 @@ use std::path::Path;
 use callboard_domain::decide::log_of;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::Task;
 use callboard_store::{FileError, FileSpan, NewFile};
 
 use crate::context::OpContext;
+use crate::log_window::PART_BYTES;
 use crate::ports::{CheckRunner, LogPart};
 use crate::task::check::infrastructure;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, LogQuery, LogReader, LogWindow};
 
 /// How much of a log is shown by default.
 pub const LOG_TAIL_BYTES: u64 = 64 * 1024;
@@ -22,6 +24,13 @@ pub struct CheckLog {
     /// Its path in the repository of the machine that ran the check.
     pub name: String,
     pub part: LogPart,
+}
+
+/// Lines of a log, with the log's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckLogLines {
+    pub name: String,
+    pub window: LogWindow,
 }
 
 impl CheckLog {
@@ -48,18 +57,46 @@ impl Engine {
     ) -> Result<CheckLog, EngineError> {
         let record = self.task_get(op, task).await?.it;
         let name = log_of(&record.task, index)?.to_owned();
-        let part = match self.log_in_store(op, &name, span).await? {
-            Some(part) => Some(part),
-            None => self.log_in_repo(record.task.project, &name, span).await?,
-        };
-        let missing = || {
-            let why = format!(
-                "{name} is not on this machine; another one wrote it, or it was deleted after 30 days"
-            );
-            Refusal::CheckLogNotFound { task, index, why }
-        };
-        let part = part.ok_or_else(missing)?;
+        let part = self.log_part(op, &record.task, &name, span).await?;
+        let part = part.ok_or_else(|| missing(task, index, &name))?;
         Ok(CheckLog { name, part })
+    }
+
+    /// Lines of the output of a command check's last run. The log is read in parts.
+    pub async fn check_log_lines(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        index: usize,
+        query: &LogQuery,
+    ) -> Result<CheckLogLines, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        let name = log_of(&record.task, index)?.to_owned();
+        let (mut reader, mut start) = (LogReader::new(query), 0);
+        loop {
+            let span = FileSpan::From { start, bytes_max: PART_BYTES };
+            let part = self.log_part(op, &record.task, &name, span).await?;
+            let part = part.ok_or_else(|| missing(task, index, &name))?;
+            reader.push(&part.bytes);
+            start += part.bytes.len() as u64;
+            if part.bytes.is_empty() || start >= part.size {
+                break;
+            }
+        }
+        Ok(CheckLogLines { name, window: reader.finish() })
+    }
+
+    async fn log_part(
+        &self,
+        op: &OpContext,
+        task: &Task,
+        name: &str,
+        span: FileSpan,
+    ) -> Result<Option<LogPart>, EngineError> {
+        match self.log_in_store(op, name, span).await? {
+            Some(part) => Ok(Some(part)),
+            None => self.log_in_repo(task.project, name, span).await,
+        }
     }
 
     /// Looks also on a store of one machine: a board that moved there brought its logs along.
@@ -114,4 +151,11 @@ impl Engine {
             FileError::Store(error) => error.into(),
         })
     }
+}
+
+fn missing(task: TaskId, index: usize, name: &str) -> Refusal {
+    let why = format!(
+        "{name} is not on this machine; another one wrote it, or it was deleted after 30 days"
+    );
+    Refusal::CheckLogNotFound { task, index, why }
 }

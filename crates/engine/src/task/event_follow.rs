@@ -58,6 +58,14 @@ fn is_for(event: &LoggedEvent, agent: &AgentId) -> bool {
     }
 }
 
+/// Whether a reader may know of an event: one that reads only its own mail knows of no other mail.
+pub(crate) fn may_know(event: &LoggedEvent, mail_of: Option<&AgentId>) -> bool {
+    match (event.name, mail_of) {
+        (EventName::MailSent | EventName::MailRead, Some(own)) => is_for(event, own),
+        _ => true,
+    }
+}
+
 pub struct EventFollow {
     engine: Arc<Engine>,
     op: OpContext,
@@ -198,11 +206,7 @@ impl EventFollow {
             return;
         }
         self.read = event.seq;
-        let is_own = match (event.name, &self.mail_of) {
-            (EventName::MailSent | EventName::MailRead, Some(own)) => is_for(&event, own),
-            _ => true,
-        };
-        if is_own && self.wanted.has(&event) {
+        if may_know(&event, self.mail_of.as_ref()) && self.wanted.has(&event) {
             self.ready.push_back(event);
         }
     }

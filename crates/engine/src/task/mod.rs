@@ -7,6 +7,8 @@ pub(crate) mod check_log;
 pub(crate) mod check_look;
 pub(crate) mod comment;
 pub(crate) mod event_follow;
+pub(crate) mod event_page;
+pub(crate) mod graph;
 pub(crate) mod lease;
 pub(crate) mod place;
 pub(crate) mod query;

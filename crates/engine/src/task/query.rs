@@ -214,8 +214,7 @@ impl Engine {
 
     /// The number of an org's newest event. Its readers must not learn the numbers of other orgs.
     pub async fn last_seq_in(&self, org: &Arc<str>) -> Result<u64, EngineError> {
-        let query = BackQuery { org: org.clone(), before: None, names: None, limit: 1 };
-        let newest = self.parts.store.events_back(query).await?;
+        let newest = self.parts.store.events_back(BackQuery::of(org.clone(), 1)).await?;
         Ok(newest.first().map_or(0, |event| event.seq))
     }
 

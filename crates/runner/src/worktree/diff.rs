@@ -14,7 +14,7 @@ use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 
 /// Options that disable the effects of a user's settings and attributes on a patch.
-const PLAINLY: [&str; 4] =
+pub(super) const PLAINLY: [&str; 4] =
     ["--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
 pub(super) async fn diff(

@@ -1,4 +1,6 @@
-//! Cards of tasks, and the rows of an org that belong to no task: queries and their SQL.
+//! Cards of tasks, the columns of the board, and the rows of an org that belong to no task: queries and their SQL.
 
 pub(crate) mod cards;
+pub(crate) mod columns;
 pub(crate) mod org;
+pub(crate) mod stats;

@@ -6,12 +6,13 @@ use callboard_domain::actor::Actor;
 use callboard_domain::board::plan::{Plan, PlanId};
 use callboard_domain::board::project::{Project, ProjectRepo};
 use callboard_domain::board::settings::SettingsKept;
-use callboard_domain::event::{EventName, LoggedEvent};
-use callboard_domain::ids::{Id, IdKind};
+use callboard_domain::event::{EventName, EventTerm, LoggedEvent};
+use callboard_domain::ids::{Id, IdKind, TaskId};
 use std::sync::Arc;
 
 use crate::StoreError;
 use crate::table::event::EVENT;
+use crate::task::filter::Filter;
 
 #[async_trait]
 pub trait OrgStore: Send + Sync {
@@ -48,34 +49,40 @@ pub struct BackQuery {
     pub org: Arc<str>,
     /// Only events below this number.
     pub before: Option<u64>,
+    /// Only events above this number. The rows between the two numbers bound the work of a rare condition.
+    pub after: u64,
     /// `None`: of every name.
     pub names: Option<Vec<EventName>>,
+    pub task: Option<TaskId>,
+    /// Actors, each with its kind or without.
+    pub actors: Vec<EventTerm>,
+    /// Texts in the actor, the event's name or the task's title; without regard to ASCII case.
+    pub words: Vec<EventTerm>,
     pub limit: usize,
 }
 
 impl BackQuery {
-    /// Values: the org's name and the number, as the first two.
-    pub(crate) fn sql(&self, sign: char) -> String {
-        let names = match &self.names {
-            None => String::new(),
-            Some(names) => {
-                let names: Vec<_> = names.iter().map(|n| format!("'{}'", n.as_str())).collect();
-                // An empty list of names matches no row; SQL has no empty `IN` list.
-                format!(
-                    "AND e.name IN ({})",
-                    if names.is_empty() { "''".into() } else { names.join(", ") }
-                )
-            }
-        };
-        format!(
-            "SELECT {EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task \
-             WHERE e.org = (SELECT id FROM orgs WHERE name = {sign}1) AND e.seq < {sign}2 {names} \
-             ORDER BY e.seq DESC LIMIT {}",
-            self.limit
-        )
+    /// The newest events of an org.
+    pub fn of(org: Arc<str>, limit: usize) -> Self {
+        Self {
+            org,
+            before: None,
+            after: 0,
+            names: None,
+            task: None,
+            actors: Vec::new(),
+            words: Vec::new(),
+            limit,
+        }
     }
 
-    pub(crate) fn below(&self) -> i64 {
-        self.before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX)
+    /// The statement for the conditions of `Filter::of_events_back`.
+    pub(crate) fn sql(&self, filter: &Filter) -> String {
+        format!(
+            "SELECT {EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} \
+             ORDER BY e.seq DESC LIMIT {}",
+            filter.sql(),
+            self.limit
+        )
     }
 }

@@ -24,6 +24,13 @@ pub trait CrewStore: Send + Sync {
     async fn mail(&self, org: &str, id: MailId) -> Result<Option<MailSeen>, StoreError>;
     /// An inbox, the newest first; bodies are cut to `MAIL_SHOWN_CHARS`.
     async fn mails(&self, query: MailQuery) -> Result<Vec<MailSeen>, StoreError>;
+    /// The answers to a mail, the oldest first. An answer is in the inbox of the mail's sender.
+    async fn mail_answers(
+        &self,
+        org: &str,
+        mail: &Mail,
+        limit: usize,
+    ) -> Result<Vec<MailSeen>, StoreError>;
     async fn mails_unread(&self, org: &str, to: Option<&AgentId>) -> Result<u64, StoreError>;
     /// Plan tasks, which only group their children, the newest first.
     async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
@@ -88,6 +95,16 @@ impl MailQuery {
             if self.unread_only { "AND m.read_at IS NULL" } else { "" },
         )
     }
+}
+
+/// Values: the org, the mail that is answered, the limit and the mail's sender, if there is one.
+pub(crate) fn answers_sql(sender: Option<&AgentId>, sign: char) -> String {
+    let columns = mail::columns("m.body");
+    format!(
+        "SELECT {columns} FROM {MAIL_FROM} WHERE m.org = {sign}1 AND {} AND m.id > {sign}2 \
+         AND m.in_reply_to = {sign}2 ORDER BY m.id LIMIT {sign}3",
+        recipient(sender, &format!("{sign}4")),
+    )
 }
 
 /// Values: the org and the recipient, if there is one.

@@ -123,7 +123,9 @@ impl Batch {
 
     /// Whether a write needs a statement of its own.
     pub fn is_rare(&self) -> bool {
-        let rare = |touched: &Touched| !touched.org.is_empty() || !touched.crew.is_empty();
+        let rare = |touched: &Touched| {
+            !touched.org.is_empty() || !touched.crew.is_empty() || touched.has_reviews()
+        };
         self.learned() || self.touched().iter().any(|(_, touched)| rare(touched))
     }
 

@@ -24,7 +24,7 @@ use crate::postgres::db::{Db, Statement};
 use crate::postgres::errors::Trouble;
 use crate::postgres::lookups::Statements;
 use crate::postgres::rows::uuid;
-use crate::postgres::{crew, knowledge, pulls, schema};
+use crate::postgres::{crew, knowledge, pulls, review, schema};
 use crate::table::{Cells, attempt, comment, job, retry, run, task};
 use crate::{Op, StoreError};
 
@@ -74,6 +74,8 @@ struct Wanted {
     pulls_of: Option<i64>,
     /// Tasks whose pull requests are needed.
     pulled: BTreeSet<Id>,
+    /// Tasks and authors whose drafts are needed.
+    drafts: BTreeSet<(Id, String)>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -116,6 +118,8 @@ impl Wanted {
                 wanted.carded.extend(needs.task.map(|task| task.id));
                 wanted.jobs_carded.extend(needs.job.map(|job| job.0));
             }
+            let drafted = needs.task.filter(|_| needs.drafts);
+            wanted.drafts.extend(drafted.map(|task| (task.id, op.actor.as_str().to_owned())));
             wanted.above = wanted.above.or(needs.above);
             wanted.crew.add(*org, &needs.crew);
         }
@@ -186,6 +190,7 @@ async fn fill(
     for _ in 0..ROUNDS {
         let late = lock_and_load(db, statements, clock, &wanted, &mut batch).await?;
         if late.is_empty() {
+            review::fetch(db, &wanted.drafts, &mut batch).await?;
             return Ok(batch);
         }
         wanted.late.extend(late);

@@ -18,7 +18,7 @@ use crate::postgres::columns::{Lines, Logged, Moves};
 use crate::postgres::db::{Db, Statement};
 use crate::postgres::errors::Trouble;
 use crate::postgres::json::{delete_sql, insert_sql, object, run, update_sql, update_until_ended};
-use crate::postgres::{crew, knowledge};
+use crate::postgres::{crew, knowledge, review};
 use crate::retries::Row;
 use crate::table::{
     attempt, card, comment, delivery, entry, job, pull, retry, run as run_table, task,
@@ -176,6 +176,7 @@ pub(crate) async fn batch(
             for write in &touched.crew {
                 crew::write(db, org, write).await?;
             }
+            review::write(db, org, touched).await?;
         }
         rows.await?;
         if batch.learned() {

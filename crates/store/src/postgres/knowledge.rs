@@ -126,6 +126,14 @@ pub(crate) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<Kn
     Ok(found.into_iter().find(|(of, _)| *of == org).map(|(_, entry)| entry))
 }
 
+pub(crate) async fn newest(db: &Db, org: i64, limit: usize) -> Result<Vec<KnowledgeEntry>> {
+    let sql = format!(
+        "SELECT {ENTRY} FROM {ENTRY_FROM} WHERE k.org = $1 ORDER BY k.number DESC LIMIT $2"
+    );
+    let rows = all(db, &sql, &[&org, &(limit as i64)]).await?;
+    rows.iter().map(|row| knowledge::read(&mut row.reader())).collect()
+}
+
 pub(crate) async fn counts(db: &Db, org: i64) -> Result<Counts> {
     let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = $1");
     let found = all(db, &sql, &[&org]).await?;

@@ -29,6 +29,7 @@ mod quotas;
 mod read;
 mod records;
 mod retries;
+mod review;
 mod rows;
 mod runs;
 mod schema;
@@ -348,6 +349,16 @@ impl Store for PostgresStore {
         id: KnowledgeId,
     ) -> Result<Option<KnowledgeEntry>, StoreError> {
         self.shared.read_in(org, |db, org| async move { knowledge::find(&db, org, id).await }).await
+    }
+
+    async fn knowledge_newest(
+        &self,
+        org: &str,
+        limit: usize,
+    ) -> Result<Vec<KnowledgeEntry>, StoreError> {
+        self.shared
+            .read_in(org, |db, org| async move { knowledge::newest(&db, org, limit).await })
+            .await
     }
 
     async fn knowledge_search(

@@ -1,5 +1,7 @@
 //! Reads what `decide` needs, inside the transaction that will write.
 
+use std::sync::LazyLock;
+
 use callboard_domain::actor::Actor;
 use callboard_domain::desk::{EntryRow, Rows, TaskRows};
 use callboard_domain::ids::{AttemptId, Prefix, TaskId};
@@ -17,7 +19,7 @@ use crate::sqlite::board::cards;
 use crate::sqlite::board::org;
 use crate::sqlite::runs::jobs;
 use crate::sqlite::task::comments;
-use crate::sqlite::{crew, knowledge, pulls, runs};
+use crate::sqlite::{crew, knowledge, pulls, review, runs};
 use crate::table::Cells;
 use crate::table::attempt::{self, ATTEMPT};
 use crate::table::entry::{self, ENTRY};
@@ -75,6 +77,10 @@ pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &Needs) -> R
     rows.comments.extend(comment.map(|comment| (comment.id, comment)));
     if let Some(id) = subject {
         around(db, org, id, needs, &mut rows)?;
+        if needs.drafts {
+            let drafts = review::drafts(db, id, actor)?;
+            rows.drafts.extend(drafts.into_iter().map(|draft| (draft.id, draft)));
+        }
     }
     work(db, org, needs, subject, job, &mut rows)?;
     Ok(rows)
@@ -241,15 +247,17 @@ pub(crate) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>
 
 /// A task, and when it was removed.
 fn task_row(db: &Connection, org: i64, id: TaskId) -> Result<Option<(Task, Option<Timestamp>)>> {
-    let sql = format!(
-        "SELECT {TASK}, t.removed_at FROM {TASK_FROM} \
-         WHERE t.id = ?1 AND t.org = ?2 AND t.prefix = ?3"
-    );
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {TASK}, t.removed_at FROM {TASK_FROM} \
+             WHERE t.id = ?1 AND t.org = ?2 AND t.prefix = ?3"
+        )
+    });
     let read = |row: &Row<'_>| {
         let mut row = row.reader();
         Ok((task::read(&mut row)?, row.time_if()?))
     };
-    db.prepare_cached(&sql)?
+    db.prepare_cached(&SQL)?
         .query_row(params![id.id.to_bytes(), org, id.prefix.as_str()], read)
         .optional()
 }
@@ -259,18 +267,21 @@ fn attempt_row(row: &Row<'_>) -> Result<Attempt> {
 }
 
 fn newest_attempt(db: &Connection, task: &Task) -> Result<Option<Attempt>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.id = ?1")
+    });
     let Some(newest) = task.newest_attempt else { return Ok(None) };
-    let sql =
-        format!("SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.id = ?1");
-    db.prepare_cached(&sql)?.query_row([newest.0.to_bytes()], attempt_row).optional()
+    db.prepare_cached(&SQL)?.query_row([newest.0.to_bytes()], attempt_row).optional()
 }
 
 pub(crate) fn attempt(db: &Connection, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
-    let sql = format!(
-        "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
-         WHERE a.id = ?1 AND t.org = ?2"
-    );
-    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], attempt_row).optional()
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
+             WHERE a.id = ?1 AND t.org = ?2"
+        )
+    });
+    db.prepare_cached(&SQL)?.query_row(params![id.0.to_bytes(), org], attempt_row).optional()
 }
 
 fn attempt_by_key(
@@ -280,11 +291,13 @@ fn attempt_by_key(
     actor: &Actor,
     key: &str,
 ) -> Result<Option<Attempt>> {
-    let sql = format!(
-        "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
-         WHERE a.task = ?1 AND a.actor = ?2 AND a.key = ?3 AND t.org = ?4"
-    );
-    db.prepare_cached(&sql)?
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {ATTEMPT} FROM attempts a JOIN tasks t ON t.id = a.task \
+             WHERE a.task = ?1 AND a.actor = ?2 AND a.key = ?3 AND t.org = ?4"
+        )
+    });
+    db.prepare_cached(&SQL)?
         .query_row(params![task.id.to_bytes(), actor.as_str(), key, org], attempt_row)
         .optional()
 }
@@ -295,24 +308,28 @@ pub(crate) fn deps(db: &Connection, task: TaskId) -> Result<Vec<Dep>> {
 
 /// The deps of a task with their positions, in this order.
 fn placed_deps(db: &Connection, task: TaskId) -> Result<Vec<(i32, Dep)>> {
-    let sql = format!(
-        "SELECT deps.position, {DEP} FROM deps JOIN tasks d ON d.id = deps.dep \
-         WHERE deps.task = ?1 ORDER BY deps.position"
-    );
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT deps.position, {DEP} FROM deps JOIN tasks d ON d.id = deps.dep \
+             WHERE deps.task = ?1 ORDER BY deps.position"
+        )
+    });
     let read = |row: &Row<'_>| {
         let mut row = row.reader();
         Ok((row.count()?, task::read_dep(&mut row)?))
     };
-    db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], read)?.collect()
+    db.prepare_cached(&SQL)?.query_map([task.id.to_bytes()], read)?.collect()
 }
 
 fn dependents(db: &Connection, task: TaskId) -> Result<Vec<Dependent>> {
-    let sql = format!(
-        "SELECT {DEPENDENT} FROM deps JOIN tasks t ON t.id = deps.task \
-         WHERE deps.dep = ?1 AND t.removed_at IS NULL"
-    );
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {DEPENDENT} FROM deps JOIN tasks t ON t.id = deps.task \
+             WHERE deps.dep = ?1 AND t.removed_at IS NULL"
+        )
+    });
     let read = |row: &Row<'_>| task::read_dependent(&mut row.reader());
-    db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], read)?.collect()
+    db.prepare_cached(&SQL)?.query_map([task.id.to_bytes()], read)?.collect()
 }
 
 /// Every edge that can be reached by following deps from `start`.
@@ -356,9 +373,11 @@ fn body(db: &Connection, task: TaskId) -> Result<(String, Option<String>)> {
 
 /// The newest lines of a task's history, oldest first.
 fn entries(db: &Connection, task: TaskId, limit: usize) -> Result<Vec<EntryRow>> {
-    let sql = format!("SELECT {ENTRY} FROM entries WHERE task = ?1 ORDER BY number DESC LIMIT ?2");
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {ENTRY} FROM entries WHERE task = ?1 ORDER BY number DESC LIMIT ?2")
+    });
     let mut entries: Vec<EntryRow> = db
-        .prepare_cached(&sql)?
+        .prepare_cached(&SQL)?
         .query_map(params![task.id.to_bytes(), limit as i64], |row| entry::read(&mut row.reader()))?
         .collect::<Result<_>>()?;
     entries.reverse();

@@ -15,7 +15,7 @@ use crate::sqlite::board::org;
 use crate::sqlite::runs::deliveries;
 use crate::sqlite::runs::jobs;
 use crate::sqlite::task::comments;
-use crate::sqlite::{crew, knowledge, pulls, rows, runs};
+use crate::sqlite::{crew, knowledge, pulls, review, rows, runs};
 use crate::table::attempt::{self, OUTPUTS};
 use crate::table::entry::{self, ENTRIES};
 use crate::table::{event, task};
@@ -67,6 +67,7 @@ pub(crate) fn rows(
     for ((task, dep), position) in &touched.deps_new {
         rows::insert(db, &task::dep_values(*task, *dep, *position), "")?;
     }
+    review::write(db, org, touched)?;
     history(db, rows, touched)?;
     work(db, org, rows, touched)?;
     for entry in &touched.knowledge_new {
@@ -154,12 +155,10 @@ fn task_update(
     TaskRows { task, removed_at, .. }: &TaskRows,
 ) -> Result<()> {
     let after = task::values(org, task, *removed_at);
-    let before = before.map(|before| task::values(org, before, None));
-    let changed: Vec<&str> = match &before {
-        Some(before) => after.changed(before, &task::STEPS),
-        None => task::STEPS.to_vec(),
-    };
-    if changed.is_empty() { Ok(()) } else { rows::update(db, &after, "id", &changed) }
+    let Some(before) = before else { return rows::update(db, &after, "id", &task::STEPS) };
+    let before = task::values(org, before, None);
+    let changed = after.changed(&before, &task::STEPS);
+    if changed.is_empty() { Ok(()) } else { rows::update_cells(db, &after, "id", &changed) }
 }
 
 /// Appends events after `last_seq`. Only one transaction writes at a time, so numbers have no gaps.

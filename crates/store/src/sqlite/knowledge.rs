@@ -72,6 +72,13 @@ pub(crate) fn find(db: &Connection, org: i64, id: KnowledgeId) -> Result<Option<
         .optional()
 }
 
+pub(crate) fn newest(db: &Connection, org: i64, limit: usize) -> Result<Vec<KnowledgeEntry>> {
+    let sql = format!(
+        "SELECT {ENTRY} FROM {ENTRY_FROM} WHERE k.org = ?1 ORDER BY k.number DESC LIMIT ?2"
+    );
+    db.prepare_cached(&sql)?.query_map(params![org, limit as i64], entry)?.collect()
+}
+
 fn entry(row: &Row<'_>) -> Result<KnowledgeEntry> {
     knowledge::read(&mut row.reader())
 }

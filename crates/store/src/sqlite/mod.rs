@@ -18,6 +18,7 @@ mod pulls;
 mod read;
 mod restore;
 mod retries;
+mod review;
 mod rows;
 mod runs;
 mod schema;
@@ -248,6 +249,15 @@ impl Store for SqliteStore {
         id: KnowledgeId,
     ) -> Result<Option<KnowledgeEntry>, StoreError> {
         self.shared.read_in(org, |db, org, _| knowledge::find(db, org, id).map_err(from_sqlite))
+    }
+
+    async fn knowledge_newest(
+        &self,
+        org: &str,
+        limit: usize,
+    ) -> Result<Vec<KnowledgeEntry>, StoreError> {
+        self.shared
+            .read_in(org, |db, org, _| knowledge::newest(db, org, limit).map_err(from_sqlite))
     }
 
     async fn knowledge_search(

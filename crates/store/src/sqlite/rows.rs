@@ -1,5 +1,7 @@
 //! A row of SQLite as cells, and the two statements that write one.
 
+use std::borrow::Cow;
+
 use callboard_domain::ids::Id;
 use rusqlite::types::{FromSqlError, Null, ToSqlOutput, Type};
 use rusqlite::{Connection, Error, Result, Row, ToSql, params_from_iter};
@@ -50,13 +52,10 @@ impl ToSql for Cell<'_> {
 
 /// Inserts a row. `otherwise` is the ON CONFLICT clause, if any.
 pub(crate) fn insert(db: &Connection, values: &Values<'_>, otherwise: &str) -> Result<()> {
-    let places = vec!["?"; values.cells.len()];
-    let sql = format!(
-        "INSERT INTO {} ({}) VALUES ({}) {otherwise}",
-        values.table.name,
-        values.table.columns.join(", "),
-        places.join(", ")
-    );
+    let sql = match otherwise {
+        "" => Cow::Borrowed(values.table.insert),
+        _ => Cow::Owned(format!("{} {otherwise}", values.table.insert)),
+    };
     db.prepare_cached(&sql)?.execute(params_from_iter(&values.cells))?;
     Ok(())
 }
@@ -68,10 +67,30 @@ pub(crate) fn update(
     key: &str,
     columns: &[&str],
 ) -> Result<()> {
-    let set: Vec<String> =
-        (2..).zip(columns).map(|(n, column)| format!("{column} = ?{n}")).collect();
-    let sql = format!("UPDATE {} SET {} WHERE {key} = ?1", values.table.name, set.join(", "));
-    let cells = values.of(&[key]).into_iter().chain(values.of(columns));
+    let cells: Vec<_> = columns.iter().copied().zip(values.of(columns)).collect();
+    update_cells(db, values, key, &cells)
+}
+
+/// Updates these columns, given with their values, of the row with this key.
+pub(crate) fn update_cells(
+    db: &Connection,
+    values: &Values<'_>,
+    key: &str,
+    cells: &[(&str, &Cell<'_>)],
+) -> Result<()> {
+    // One allocation instead of one per column: every command updates a row or two.
+    let mut sql = String::with_capacity(512);
+    sql.push_str("UPDATE ");
+    sql.push_str(values.table.name);
+    for (n, (column, _)) in cells.iter().enumerate() {
+        sql.push_str(if n == 0 { " SET " } else { ", " });
+        sql.push_str(column);
+        sql.push_str(" = ?");
+    }
+    sql.push_str(" WHERE ");
+    sql.push_str(key);
+    sql.push_str(" = ?");
+    let cells = cells.iter().map(|(_, cell)| *cell).chain(values.of(&[key]));
     db.prepare_cached(&sql)?.execute(params_from_iter(cells))?;
     Ok(())
 }

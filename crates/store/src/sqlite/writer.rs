@@ -175,10 +175,13 @@ impl Writer {
         let needs = op.command.needs(&op.actor);
         let rows = fetch::rows(&self.db, org, &op.actor, &needs).map_err(from_sqlite)?;
         let mut desk = Desk { now: batch.now, rows, ..Desk::default() };
-        let judged = judge(&desk, op).map_err(ApplyError::Refused)?;
-        let (reply, subject) = (judged.change.reply, judged.subject);
-        fetch::for_reply(&self.db, org, reply, subject, &mut desk.rows).map_err(from_sqlite)?;
-        let fetched = desk.rows.tasks.iter().map(|(id, rows)| (*id, rows.task.clone())).collect();
+        let mut judged = judge(&desk, op).map_err(ApplyError::Refused)?;
+        let subject = judged.subject.take();
+        let (reply, id) = (judged.change.reply, subject.as_ref().map(|task| task.id));
+        fetch::for_reply(&self.db, org, reply, id, &mut desk.rows).map_err(from_sqlite)?;
+        let others = desk.rows.tasks.iter().filter(|(other, _)| Some(**other) != id);
+        let fetched = others.map(|(id, rows)| (*id, rows.task.clone()));
+        let fetched = fetched.chain(subject.map(|task| (task.id, task))).collect();
         let (mut applied, events) = judged.carry_out(&mut desk)?;
         if !applied.changed {
             self.remember(org, op, &applied).map_err(from_sqlite)?;

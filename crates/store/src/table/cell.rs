@@ -24,6 +24,8 @@ pub(crate) enum Cell<'a> {
 pub(crate) struct Table {
     pub name: &'static str,
     pub columns: &'static [&'static str],
+    /// The INSERT of one row, as SQLite reads it. Every command runs several, so the text is made by the compiler.
+    pub insert: &'static str,
 }
 
 /// The values of one row, in the order of the table's columns.
@@ -53,10 +55,10 @@ impl<'a> Values<'a> {
         columns.iter().map(value).collect()
     }
 
-    /// Those of these columns whose values differ.
-    pub fn changed(&self, before: &Self, columns: &[&str]) -> Vec<&'static str> {
+    /// Those of these columns whose values differ from `before`, each with its value.
+    pub fn changed(&self, before: &Self, columns: &[&str]) -> Vec<(&'static str, &Cell<'a>)> {
         let differ = self.pairs().zip(&before.cells).filter(|((_, after), before)| after != before);
-        differ.map(|((column, _), _)| column).filter(|column| columns.contains(column)).collect()
+        differ.map(|(after, _)| after).filter(|(column, _)| columns.contains(column)).collect()
     }
 
     /// Each column with its value.
@@ -71,22 +73,38 @@ macro_rules! table {
         $table:ident = $name:literal;
         $(#[$doc:meta])*
         fn $values:ident($($argument:ident: $type:ty),* $(,)?) {
+            $first:ident: $first_value:expr,
             $($column:ident: $value:expr,)*
         }
     ) => {
         pub(crate) const $table: $crate::table::Table = $crate::table::Table {
             name: $name,
-            columns: &[$(stringify!($column)),*],
+            columns: &[stringify!($first), $(stringify!($column)),*],
+            insert: concat!(
+                "INSERT INTO ", $name, " (", stringify!($first), $(", ", stringify!($column),)*
+                ") VALUES (?", $($crate::table::cell::place!($column),)* ")"
+            ),
         };
 
         $(#[$doc])*
         pub(crate) fn $values<'a>($($argument: $type),*) -> $crate::table::Values<'a> {
-            let cells = vec![$($crate::table::Cell::from($value)),*];
+            let cells = vec![
+                $crate::table::Cell::from($first_value),
+                $($crate::table::Cell::from($value)),*
+            ];
             $crate::table::Values { table: &$table, cells }
         }
     };
 }
 pub(crate) use table;
+
+/// The place of a further column in `VALUES`.
+macro_rules! place {
+    ($column:ident) => {
+        ", ?"
+    };
+}
+pub(crate) use place;
 
 /// Plain data as JSON text.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {

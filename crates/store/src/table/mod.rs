@@ -21,6 +21,7 @@ pub(crate) mod plan;
 pub(crate) mod project;
 pub(crate) mod pull;
 pub(crate) mod retry;
+pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod task;
 pub(crate) mod token;
@@ -34,7 +35,7 @@ mod tests {
 
     #[test]
     fn columns_that_change_stand_in_their_table() {
-        let steps: [(&Table, &[&str]); 9] = [
+        let steps: [(&Table, &[&str]); 10] = [
             (&attempt::ATTEMPTS, &attempt::LIVE),
             (&attempt::ATTEMPTS, &attempt::ENDED),
             (&comment::COMMENTS, &comment::STEPS),
@@ -42,6 +43,7 @@ mod tests {
             (&handle::HANDLES, &crate::handles::STEPS),
             (&job::JOBS, &job::STEPS),
             (&plan::PLANS, &plan::STEPS),
+            (&review::DRAFTS, &review::DRAFT_STEPS),
             (&run::RUNS, &run::STEPS),
             (&task::TASKS, &task::STEPS),
         ];

@@ -1,6 +1,7 @@
 //! The conditions of list reads, written once for every database. A backend brings the sign its
 //! placeholders start with, and turns the values into its own.
 
+use callboard_domain::actor::Actor;
 use callboard_domain::ids::Id;
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::task::attempt::{ExecutionState, Health};
@@ -8,7 +9,8 @@ use callboard_domain::task::standing::phase_after_lease;
 use callboard_domain::time::Timestamp;
 
 use crate::board::cards::{COLUMN, SEARCHED_MAX};
-use crate::{AttemptQuery, CardQuery, EventQuery, TaskQuery};
+use crate::task::span::{AttemptSpan, REACH_MS, SpanLeg};
+use crate::{AttemptQuery, BackQuery, CardQuery, EventQuery, TaskQuery};
 
 pub(crate) enum Value {
     Integer(i64),
@@ -51,7 +53,7 @@ fn words(phases: impl IntoIterator<Item = Phase>) -> String {
 }
 
 /// The LIKE pattern for texts that hold this word.
-fn pattern(word: &str) -> String {
+pub(crate) fn pattern(word: &str) -> String {
     let mut pattern = String::from("%");
     for c in word.chars() {
         if matches!(c, '%' | '_' | '!') {
@@ -72,7 +74,22 @@ pub(crate) struct Filter {
 
 impl Filter {
     fn new(sign: char) -> Self {
-        Self { sign, terms: Vec::new(), values: Vec::new() }
+        Self::of_values(sign, Vec::new())
+    }
+
+    /// A filter without terms whose first places have these values.
+    pub(crate) fn of_values(sign: char, values: Vec<Value>) -> Self {
+        Self { sign, terms: Vec::new(), values }
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        self.sign == '$'
+    }
+
+    /// The terms so far, and a filter that goes on behind their values.
+    pub(crate) fn split(self) -> (String, Self) {
+        let sql = self.sql();
+        (sql, Self { terms: Vec::new(), ..self })
     }
 
     /// The conditions for tasks `t` beside their newest attempt `a`, judged at `now`.
@@ -98,7 +115,7 @@ impl Filter {
         }
         if query.as_work.is_some() {
             // Each database needs the form that its partial index of free tasks has.
-            filter.term(if sign == '$' { "NOT t.is_plan" } else { "t.is_plan = 0" });
+            filter.term(if filter.is_postgres() { "NOT t.is_plan" } else { "t.is_plan = 0" });
         }
         let after_priority = query.as_work.and_then(|work| work.after_priority);
         if let (Some(after), Some(priority)) = (query.after, after_priority) {
@@ -203,10 +220,10 @@ impl Filter {
     }
 
     /// A text in lower case, as far as it is ASCII: the databases agree on no more than that.
-    fn folded(&self, column: &str) -> String {
-        match self.sign {
-            '$' => format!("lower({column} COLLATE \"C\")"),
-            _ => format!("lower({column})"),
+    pub(crate) fn folded(&self, column: &str) -> String {
+        match self.is_postgres() {
+            true => format!("lower({column} COLLATE \"C\")"),
+            false => format!("lower({column})"),
         }
     }
 
@@ -234,6 +251,30 @@ impl Filter {
         filter
     }
 
+    /// The conditions for attempts `a` beside their task `t` within a span of time.
+    pub fn of_span(sign: char, org: i64, span: &AttemptSpan, leg: SpanLeg) -> Self {
+        let mut filter = Self::new(sign);
+        let reach = span.from.plus_ms(-REACH_MS);
+        match leg {
+            SpanLeg::Began => {
+                filter.with("a.started_at >= ?", Value::Integer(reach.0));
+                filter.with("a.started_at <= ?", Value::Integer(span.until.0));
+                let ended = "(a.ended_at IS NULL OR a.ended_at >= ?)";
+                filter.with(ended, Value::Integer(span.from.0));
+            }
+            SpanLeg::Earlier => {
+                filter.term("a.ended_at IS NULL");
+                filter.with("a.started_at < ?", Value::Integer(reach.0));
+            }
+        }
+        if let Some(actor) = &span.actor {
+            filter.with("a.actor = ?", Value::Text(actor.to_string()));
+        }
+        filter.with("t.org = ?", Value::Integer(org));
+        filter.term("t.removed_at IS NULL");
+        filter
+    }
+
     /// The conditions for events `e`.
     pub fn of_events(sign: char, query: &EventQuery) -> Self {
         let mut filter = Self::new(sign);
@@ -249,22 +290,61 @@ impl Filter {
         filter
     }
 
+    /// The conditions for events `e` with their tasks `t`, read from the end.
+    pub fn of_events_back(sign: char, query: &BackQuery) -> Self {
+        let mut filter = Self::new(sign);
+        let of_org = "e.org = (SELECT id FROM orgs WHERE name = ?)";
+        filter.with(of_org, Value::Text(query.org.to_string()));
+        let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
+        filter.with("e.seq < ?", number(query.before.unwrap_or(u64::MAX)));
+        if query.after > 0 {
+            filter.with("e.seq > ?", number(query.after));
+        }
+        if let Some(task) = query.task {
+            filter.with("e.task = ?", Value::Id(task.id));
+        }
+        if let Some(names) = &query.names {
+            let names: Vec<_> = names.iter().map(|name| format!("'{}'", name.as_str())).collect();
+            // An empty list of names matches no row; SQL has no empty `IN` list.
+            let names = if names.is_empty() { "''".into() } else { names.join(", ") };
+            filter.term(&format!("e.name IN ({names})"));
+        }
+        for actor in &query.actors {
+            let whole = match actor.text.contains(':') {
+                true => vec![actor.text.clone()],
+                false => Actor::KINDS.map(|kind| format!("{kind}:{}", actor.text)).to_vec(),
+            };
+            let places: Vec<_> =
+                whole.into_iter().map(|name| filter.value(Value::Text(name))).collect();
+            let not = if actor.is_not { "NOT " } else { "" };
+            filter.term(&format!("e.actor {not}IN ({})", places.join(", ")));
+        }
+        for word in &query.words {
+            let place = filter.value(Value::Text(pattern(&word.text.to_ascii_lowercase())));
+            let has = |column: &str| format!("{} LIKE {place} ESCAPE '!'", filter.folded(column));
+            let any = ["e.actor", "e.name", "coalesce(t.title, '')"].map(has).join(" OR ");
+            let not = if word.is_not { "NOT " } else { "" };
+            filter.term(&format!("{not}({any})"));
+        }
+        filter
+    }
+
     pub fn sql(&self) -> String {
         self.terms.join(" AND ")
     }
 
-    fn term(&mut self, sql: &str) {
+    pub(crate) fn term(&mut self, sql: &str) {
         self.terms.push(sql.into());
     }
 
     /// Adds a term; `sql` holds `?` where the value goes.
-    fn with(&mut self, sql: &str, value: Value) {
+    pub(crate) fn with(&mut self, sql: &str, value: Value) {
         let place = self.value(value);
         self.terms.push(sql.replace('?', &place));
     }
 
     /// Keeps a value and returns its placeholder.
-    fn value(&mut self, value: Value) -> String {
+    pub(crate) fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("{}{}", self.sign, self.values.len())
     }

@@ -1,4 +1,5 @@
-//! Conditions of task lists, and figures about the queue.
+//! Conditions of task lists, attempts in a span of time, and figures about the queue.
 
 pub(crate) mod filter;
 pub(crate) mod queue;
+pub(crate) mod span;

@@ -41,6 +41,13 @@ pub static TABLES: &[MovedTable] = &[
     table("outputs", "attempt", "output"),
     table("comments", "id", "task, kind, body, rationale, parent, author, created_at, resolved_at, \
         resolved_by, resolution"),
+    table("review_drafts", "id", "org, task, author, path, side, first_line, last_line, blob, quote, \
+        text, created_at, updated_at"),
+    table("review_comments", "id", "org, task, author, path, side, first_line, last_line, blob, quote, \
+        text, round, head, sent_at"),
+    table("review_viewed", "task, author, path", "org, blob"),
+    table("review_looks", "task, author", "org, head, at"),
+    table("snoozes", "org, actor, key", "until, until_changes"),
     table("jobs", "id", "org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, reason, \
         priority"),
     table("runs", "job", "org, task, key, content_hash, spec, version, changed_at, summary, attempt, \
@@ -77,6 +84,8 @@ pub static LEFT_OUT: &[(&str, &str)] = &[
     ("runners", "processes that start agents for the store they are at"),
     ("page_keys", "browsers sign in again where the board moved to"),
     ("log_position", "made from the events; only PostgreSQL has it"),
+    ("day_counts", "counted again from the events where the board moved to"),
+    ("day_counts_position", "counted again from the events where the board moved to"),
 ];
 
 impl MovedTable {

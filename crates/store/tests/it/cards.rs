@@ -64,7 +64,14 @@ async fn a_card_is_read_back_whole(f: Fixture) {
     let summary = ODD.to_owned();
     f.done("agent:w1", Command::ReviewRequest { task, summary }).await;
     let verdict = ReviewVerdict::Reject { to: Phase::Working };
-    let decision = ReviewDecide { task, verdict, feedback: ODD.into(), checked: None, work: None };
+    let decision = ReviewDecide {
+        task,
+        verdict,
+        feedback: ODD.into(),
+        checked: None,
+        work: None,
+        sends: Default::default(),
+    };
     f.done("human:ana", Command::ReviewDecide(decision)).await;
     let kept = card(&f.neighbour().await, task).await;
     let review = kept.review.clone().unwrap();

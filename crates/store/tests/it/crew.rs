@@ -15,6 +15,7 @@ conformance! {
     of_two_processes_one_adds_an_agent,
     an_inbox_is_paged_newest_first_and_counted,
     a_mail_is_sent_once_and_first_read_once,
+    answers_to_a_mail_are_found_oldest_first,
     a_log_is_kept_without_events,
     orgs_have_crews_of_their_own,
 }
@@ -204,6 +205,50 @@ async fn a_mail_is_sent_once_and_first_read_once(fx: Fixture) {
     assert_eq!(kept.mail.read_at, Some(Timestamp(1_700_000_060_000_000)));
     let unknown = Command::MailRead { mail: MailId(next_id()), by: Some(id("w1")) };
     assert_eq!(fx.code("agent:w1", unknown).await, "MAIL_NOT_FOUND");
+}
+
+async fn answers_to_a_mail_are_found_oldest_first(fx: Fixture) {
+    for name in ["s1", "w1"] {
+        fx.done("human:ana", Command::AgentAdd(add(name, AgentType::Supervisor))).await;
+    }
+    let to_people = send(Some("s1"), None, "which one?");
+    let to_agent = send(Some("w1"), Some("s1"), "and here?");
+    for mail in [&to_people, &to_agent] {
+        fx.done("agent:s1", Command::MailSend(mail.clone())).await;
+    }
+    let answer = |original, by: Option<&str>, body: &str| MailReply {
+        mail: MailId(next_id()),
+        original,
+        by: by.map(id),
+        body: body.into(),
+    };
+    let first = answer(to_people.mail, None, ODD);
+    let second = answer(to_people.mail, None, "again");
+    let other = answer(to_agent.mail, Some("s1"), "there");
+    for reply in [&first, &second, &other] {
+        fx.done("human:ana", Command::MailReply(reply.clone())).await;
+    }
+    // Their answer to the first answer goes to people.
+    let back = answer(first.mail, Some("s1"), "thanks");
+    fx.done("agent:s1", Command::MailReply(back.clone())).await;
+    let org = &fx.home.org;
+    for (original, limit, expected) in [
+        (to_people.mail, 9, vec![first.mail, second.mail]),
+        (to_people.mail, 1, vec![first.mail]),
+        (to_agent.mail, 9, vec![other.mail]),
+        (first.mail, 9, vec![back.mail]),
+        (back.mail, 9, vec![]),
+    ] {
+        let mail = fx.store.mail(org, original).await.unwrap().expect("there").mail;
+        let found = fx.store.mail_answers(org, &mail, limit).await.unwrap();
+        let ids: Vec<MailId> = found.iter().map(|seen| seen.mail.id).collect();
+        assert_eq!(ids, expected);
+        let whole = fx.store.mail(org, original).await.unwrap().expect("there");
+        assert!(found.iter().all(|seen| seen.mail.in_reply_to == Some(whole.mail.id)));
+    }
+    fx.store.settle(place("other")).await.unwrap();
+    let mail = fx.store.mail(org, to_people.mail).await.unwrap().expect("there").mail;
+    assert_eq!(fx.store.mail_answers("other", &mail, 9).await.unwrap(), []);
 }
 
 async fn a_log_is_kept_without_events(fx: Fixture) {

@@ -18,6 +18,7 @@ conformance! {
     what_is_stored_is_found_at_once,
     storing_twice_with_one_key_is_storing_once,
     another_orgs_knowledge_never_shows,
+    the_newest_entries_come_first,
     superseded_and_expired_entries_hide,
     all_tags_must_match,
     ties_go_to_the_surer_then_the_newer,
@@ -126,6 +127,21 @@ impl Dice {
         let word = |dice: &mut Dice| format!("word{} ", dice.roll(60));
         (0..words).map(|_| word(self)).collect()
     }
+}
+
+async fn the_newest_entries_come_first(f: Fixture) {
+    let newest = async |org: &str, limit| -> Vec<String> {
+        let found = f.store.knowledge_newest(org, limit).await.unwrap();
+        found.into_iter().map(|entry| entry.title).collect()
+    };
+    assert_eq!(newest("default", 9).await, [""; 0]);
+    for title in ["one", "two", "three"] {
+        learn(&f, title, "text").await;
+    }
+    assert_eq!(newest("default", 9).await, ["three", "two", "one"]);
+    assert_eq!(newest("default", 2).await, ["three", "two"]);
+    f.store.settle(place("other")).await.unwrap();
+    assert_eq!(newest("other", 9).await, [""; 0]);
 }
 
 async fn another_orgs_knowledge_never_shows(f: Fixture) {

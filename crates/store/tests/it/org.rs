@@ -4,7 +4,7 @@ use callboard_domain::board::plan::*;
 use callboard_domain::board::project::Project;
 use callboard_domain::board::settings::{BoardSettings, SettingKey};
 use callboard_domain::command::*;
-use callboard_domain::event::EventName;
+use callboard_domain::event::{EventName, EventTerm};
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::Rights;
 use callboard_domain::token::TokenId;
@@ -22,6 +22,7 @@ conformance! {
     a_plan_is_read_back_whole_and_decided_once,
     a_retried_call_finds_what_it_made,
     the_log_is_read_from_the_end_without_gaps,
+    the_log_is_searched_by_actor_words_task_and_range,
 }
 
 const ODD: &str = "\u{1f980} 'plan' \\ \"é\"\n";
@@ -213,7 +214,7 @@ async fn a_plan_is_read_back_whole_and_decided_once(f: Fixture) {
     }
     assert_eq!(f.store.plan("default", id).await.unwrap(), Some(approved));
     assert_eq!(f.code("human:ana", approve(&f, id, 2)).await, "PLAN_DECIDED");
-    f.done("human:ana", Command::PlanReject { plan: other }).await;
+    f.done("human:ana", Command::PlanReject { plan: other, words: None }).await;
     let rejected = f.store.plan("default", other).await.unwrap().unwrap();
     assert_eq!(rejected.state.as_str(), "rejected");
     f.store.settle(place("other")).await.unwrap();
@@ -243,7 +244,7 @@ async fn the_log_is_read_from_the_end_without_gaps(f: Fixture) {
         f.create(&format!("{n}"), &[]).await;
     }
     f.done("human:ana", update(&[(SettingKey::AutoReview, json!(false))])).await;
-    let query = BackQuery { org: f.home.org.clone(), before: None, names: None, limit: 2 };
+    let query = BackQuery::of(f.home.org.clone(), 2);
     let mut seen: Vec<u64> = Vec::new();
     loop {
         let before = seen.last().copied();
@@ -260,7 +261,32 @@ async fn the_log_is_read_from_the_end_without_gaps(f: Fixture) {
     assert_eq!(found.iter().map(|event| event.seq).collect::<Vec<_>>(), [6]);
     let none = BackQuery { names: Some(Vec::new()), ..query.clone() };
     assert_eq!(f.store.events_back(none).await.unwrap(), []);
+    let theirs = BackQuery { org: "other".into(), ..query.clone() };
     f.store.settle(place("other")).await.unwrap();
-    let theirs = BackQuery { org: "other".into(), ..query };
     assert_eq!(f.store.events_back(theirs).await.unwrap(), []);
+}
+
+async fn the_log_is_searched_by_actor_words_task_and_range(f: Fixture) {
+    let task = f.create("Export 100% of it", &[]).await;
+    f.create("other", &[]).await;
+    f.done("agent:w1", update(&[(SettingKey::AutoReview, json!(false))])).await;
+    let all = BackQuery::of(f.home.org.clone(), 10);
+    let newest = f.store.events_back(all.clone()).await.unwrap();
+    let (last, first) = (newest.first().unwrap().seq, newest.last().unwrap().seq);
+    let term = |is_not: bool, text: &str| vec![EventTerm { is_not, text: text.into() }];
+    let table = [
+        (BackQuery { actors: term(false, "w1"), ..all.clone() }, vec![last]),
+        (BackQuery { actors: term(false, "agent:w1"), ..all.clone() }, vec![last]),
+        (BackQuery { actors: term(false, "human:w1"), ..all.clone() }, vec![]),
+        (BackQuery { actors: term(true, "w1"), ..all.clone() }, vec![first + 1, first]),
+        (BackQuery { words: term(false, "EXPORT 100%"), ..all.clone() }, vec![first]),
+        (BackQuery { words: term(false, "settings"), ..all.clone() }, vec![last]),
+        (BackQuery { words: term(true, "export"), ..all.clone() }, vec![last, first + 1]),
+        (BackQuery { task: Some(task), ..all.clone() }, vec![first]),
+        (BackQuery { after: first, before: Some(last), ..all.clone() }, vec![first + 1]),
+    ];
+    for (query, seqs) in table {
+        let found = f.store.events_back(query.clone()).await.unwrap();
+        assert_eq!(found.iter().map(|event| event.seq).collect::<Vec<_>>(), seqs, "{query:?}");
+    }
 }

@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
 use crate::schema::Schema;
-use crate::{crew, deliveries, handles, leases, org, runs};
+use crate::{crew, deliveries, handles, leases, org, review, runs};
 
 /// The target of a move.
 enum Target {
@@ -192,6 +192,7 @@ async fn rich(f: &Fixture) {
         }
     }
     runs::told(f).await;
+    review::filled(f, odd).await;
     org::filled(f).await;
     crew::fill(f).await;
     let told = deliveries::canceled(f, "told").await;

@@ -1,77 +1,263 @@
-//! The agents of the crew with their states, and a form to write to each.
+//! Agents: who does what now, who is silent, whose work is enough at the first try.
 
+use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
-use callboard_domain::crew::{Agent, AgentState};
-use callboard_domain::ids::TaskId;
-use callboard_engine::{AgentStanding, EngineError};
+use callboard_domain::crew::{AgentId, AgentState};
+use callboard_domain::time::Timestamp;
+use callboard_engine::time::{parse_rfc3339, rfc3339_ms};
+use callboard_engine::{ActorSeen, Roster, RosterFilter};
 use maud::{Markup, html};
+use serde::Deserialize;
 
-use super::{Page, Tab, time};
+use super::Page;
+use super::frame::{Screen, View};
+use super::parts::{Tone, actor, age, empty, icon, lease, span as length, title_link};
+use super::timeline::{Axis, Span, head, lane};
 
-const AGENTS_SHOWN_MAX: usize = 100;
+/// So many idle actors are listed; more than that are folded.
+const IDLE_SHOWN: usize = 10;
+const KEYS: &[(&str, &str)] = &[("e", "earlier")];
 
-pub(super) async fn list(page: Page) -> Response {
-    match crew(&page).await {
-        Ok(crew) => {
-            let content = html! { div #agents data-live { (agents(&page, &crew)) } };
-            page.answer(Tab::Agents, StatusCode::OK, Tab::Agents.title(), &content).await
+#[derive(Default, Deserialize)]
+pub(super) struct SpanRequest {
+    span: Option<String>,
+    until: Option<String>,
+}
+
+impl SpanRequest {
+    /// An unknown span is the usual one, and a time that cannot be read or lies ahead is now.
+    pub fn axis(&self, usual: Span, now: Timestamp) -> Axis {
+        let span = self.span.as_deref().and_then(Span::parse).unwrap_or(usual);
+        Axis { span, until: self.looks_back(now).unwrap_or(now), now }
+    }
+
+    fn looks_back(&self, now: Timestamp) -> Option<Timestamp> {
+        self.until.as_deref().and_then(parse_rfc3339).filter(|until| *until < now)
+    }
+}
+
+pub(super) async fn list(page: Page, Query(asked): Query<SpanRequest>) -> Response {
+    let axis = asked.axis(Span::default(), page.engine.now());
+    let filter = RosterFilter { actor: None, from: axis.from(), until: axis.until };
+    let roster = match page.engine.roster(&page.op(), filter).await {
+        Ok(roster) => roster.it,
+        Err(error) => return page.failure(Screen::Agents, &error).await,
+    };
+    let content = html! {
+        (bar(Screen::Agents.path(), &axis))
+        div #agents data-live data-moving {
+            @if roster.actors.is_empty() { (nobody()) }
+            @else { div.pad.stack { (lanes(&axis, &roster)) (table(&page, &roster, axis.now)) } }
         }
-        Err(error) => page.failure(Tab::Agents, &error).await,
-    }
+    };
+    let mut view = View::of(Screen::Agents, Screen::Agents.title(), content);
+    view.facts = facts(&roster);
+    view.keys = KEYS;
+    view.twin = "callboard agent list";
+    page.show(StatusCode::OK, view).await
 }
 
-/// The agents, one more than is shown when there are more.
-async fn crew(page: &Page) -> Result<Vec<(Agent, AgentStanding)>, EngineError> {
-    let op = page.op();
-    let mut crew = Vec::new();
-    for agent in page.engine.agent_list(&op, None, None, AGENTS_SHOWN_MAX + 1).await? {
-        let standing = page.engine.agent_standing(&op, &agent).await?;
-        crew.push((agent, standing));
-    }
-    Ok(crew)
-}
-
-fn agents(page: &Page, crew: &[(Agent, AgentStanding)]) -> Markup {
-    let shown = &crew[..crew.len().min(AGENTS_SHOWN_MAX)];
+/// The second bar: the span, the key of the colours, and the way back in time.
+pub(super) fn bar(path: &str, axis: &Axis) -> Markup {
+    let is_past = axis.until < axis.now;
+    let until = |at: Timestamp| rfc3339_ms(at).replace(':', "%3A");
+    let of_span = |span: Span| match is_past {
+        true => format!("{path}?span={}&until={}", span.key(), until(axis.until)),
+        false => format!("{path}?span={}", span.key()),
+    };
+    let earlier = format!("{path}?span={}&until={}", axis.span.key(), until(axis.from()));
+    let key = [
+        (Tone::Now, "at work"),
+        (Tone::Proved, "finished"),
+        (Tone::Failed, "lease ran out"),
+        (Tone::Quiet, "released, canceled"),
+        (Tone::Late, "silent"),
+    ];
     html! {
-        @if shown.is_empty() {
-            p { "Nobody yet. " code { "callboard agent add boss --type SUPERVISOR" } " adds one." }
+        div.bar {
+            nav.segments aria-label="Span" { @for span in Span::ALL {
+                a href=(of_span(span)) aria-current=[(span == axis.span).then_some("page")] { (span.word()) }
+            } }
+            a.button.button-small href=(earlier) data-key="e" { (icon("back")) "Earlier" }
+            @if is_past { a.button.button-small href={ (path) "?span=" (axis.span.key()) } { "Now" } }
+            ul.swatches { @for (tone, word) in key { li class=(tone.class()) { (word) } } }
+            span.bar-end.faint { "ticks: heartbeats · hatched: lease left · UTC" }
         }
-        @if crew.len() > shown.len() { p.counts { "The first " (shown.len()) "." } }
-        ul.rows { @for (agent, standing) in shown { (agent_item(page, agent, standing)) } }
     }
 }
 
-fn agent_item(page: &Page, agent: &Agent, standing: &AgentStanding) -> Markup {
+fn facts(roster: &Roster) -> Markup {
+    let count = |state| roster.actors.iter().filter(|seen| seen.state == state).count();
+    let silent = roster.actors.iter().filter(|seen| seen.silent_since.is_some()).count();
+    let parts = [
+        (count(AgentState::Busy), "busy"),
+        (count(AgentState::Waiting), "waiting"),
+        (silent, "silent"),
+        (count(AgentState::Failed), "failed"),
+        (count(AgentState::Idle), "idle"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    html! { (parts.join(" · ")) }
+}
+
+fn nobody() -> Markup {
+    let words = html! {
+        p { "An agent appears here with its first attempt. " code { "callboard init --clients all" }
+            " writes the files that connect agents in this repository." }
+        p { "For a crew, " code { "callboard agent add boss --type SUPERVISOR" } " adds one." }
+    };
+    empty("agents", "Nobody has worked here yet", &words)
+}
+
+fn lanes(axis: &Axis, roster: &Roster) -> Markup {
+    let with_work = roster.actors.iter().filter(|seen| !seen.work.is_empty());
+    let with_work: Vec<&ActorSeen> = with_work.collect();
     html! {
-        li {
-            span.title { (agent.id) } " " span { (agent.kind.as_str()) }
-            p.facts {
-                (state(standing.state))
-                @if let Some(task) = standing.task { " on " (link(task)) }
-                @if let Some(epic) = standing.epic { " for epic " (link(epic)) }
-                @if let Some(terminal) = &standing.terminal { " in " code { (terminal.attach()) } }
-                " seen " (time(agent.last_active_at)) " "
-                @if page.acts() {
-                    a href={ "/mail?to=" (agent.id) "#write" } { "Write to " (agent.id) }
+        section.box aria-labelledby="lanes-title" {
+            h2.hidden #lanes-title { "Attempts in time; the table below has the facts of now" }
+            @if with_work.is_empty() {
+                p.box-body.soft { "No attempt in these " (axis.span.word()) ". " a href="?span=3d" { "Look at 3 days" } }
+            } @else {
+                ol.lanes {
+                    li { span {} (head(axis)) }
+                    @for seen in with_work { li #{ "lane-" (AgentId::of(&seen.actor)) } {
+                        span.lane-name { (link(seen)) (state(seen, axis.now, false)) }
+                        (lane(axis, seen))
+                    } }
                 }
+            }
+            @if roster.is_cut { p.box-body.faint { "Only the newest attempts of the span are shown." } }
+        }
+    }
+}
+
+/// The actor as a link to its page.
+fn link(seen: &ActorSeen) -> Markup {
+    html! { a.plain href={ "/agents/" (AgentId::of(&seen.actor)) } { (actor(&seen.actor)) } }
+}
+
+fn tone(seen: &ActorSeen) -> Tone {
+    match seen.state {
+        _ if seen.silent_since.is_some() => Tone::Late,
+        AgentState::Busy => Tone::Now,
+        AgentState::Waiting => Tone::Person,
+        AgentState::Failed => Tone::Failed,
+        AgentState::Idle => Tone::Quiet,
+    }
+}
+
+/// The state as a glyph and a word; `whole` has the words of the crew.
+pub(super) fn state(seen: &ActorSeen, now: Timestamp, whole: bool) -> Markup {
+    let glyph = match seen.state {
+        AgentState::Busy => "working",
+        AgentState::Waiting => "review",
+        AgentState::Failed => "failed",
+        AgentState::Idle => "ready",
+    };
+    let word = seen.state.as_str();
+    let silent = seen.silent_since.map(|since| length(now.ms_since(since)));
+    html! {
+        span class={ "row tone " (tone(seen).class()) } {
+            span.glyph { (icon(glyph)) }
+            @match (whole, silent) {
+                (true, Some(silent)) => { (word) ", silent " (silent) }
+                (true, None) => (word),
+                (false, Some(silent)) => { "silent " (silent) }
+                (false, None) => (word.to_lowercase()),
             }
         }
     }
 }
 
-fn link(task: TaskId) -> Markup {
-    html! { a href={ "/tasks/" (task) } { code.id { (task) } } }
+fn table(page: &Page, roster: &Roster, now: Timestamp) -> Markup {
+    let (idle, at_work): (Vec<&ActorSeen>, Vec<&ActorSeen>) =
+        roster.actors.iter().partition(|seen| seen.is_idle());
+    let folds = idle.len() > IDLE_SHOWN;
+    let shown = at_work.into_iter().chain(idle.iter().copied().filter(|_| !folds));
+    html! {
+        section.box aria-labelledby="table-title" {
+            h2.box-head #table-title { "Who is at what" span.faint { (roster.actors.len()) } }
+            (rows(page, shown, now))
+            @if folds {
+                details #idle { summary.box-body.soft { (idle.len()) " idle agents" } (rows(page, idle, now)) }
+            }
+            @if roster.left_out > 0 {
+                p.box-body.faint { (roster.left_out) " more are in " code { "callboard agent list" } "." }
+            }
+        }
+    }
 }
 
-/// A word and a glyph, so that nothing depends on colour.
-fn state(state: AgentState) -> Markup {
-    let (glyph, class) = match state {
-        AgentState::Idle => ("○", "initial"),
-        AgentState::Busy => ("◐", "working"),
-        AgentState::Waiting => ("◑", "review"),
-        AgentState::Failed => ("✗", "fail"),
-    };
-    html! { span class=(class) { (glyph) " " (state.as_str()) } }
+fn rows<'a>(page: &Page, shown: impl IntoIterator<Item = &'a ActorSeen>, now: Timestamp) -> Markup {
+    html! {
+        table.table.agents {
+            thead { tr {
+                th scope="col" { "Agent" } th scope="col" { "State" } th scope="col" { "On" } th scope="col" { "Lease" }
+                th scope="col" { "Heard" } th scope="col" { "Finished" } th scope="col" { "First-try pass" }
+                @if page.acts() { th scope="col" { span.hidden { "Write" } } }
+            } }
+            tbody { @for seen in shown { (row(page, seen, now)) } }
+        }
+    }
+}
+
+fn row(page: &Page, seen: &ActorSeen, now: Timestamp) -> Markup {
+    let crew = seen.agent.as_ref();
+    html! {
+        tr #{ "agent-" (AgentId::of(&seen.actor)) } {
+            td { (link(seen)) @if let Some((agent, _)) = crew { span.faint { " " (agent.kind.as_str()) } } }
+            td { (state(seen, now, true)) }
+            td {
+                @if let Some(task) = &seen.task { (title_link(task)) }
+                @else if let Some((_, standing)) = crew.filter(|(_, standing)| standing.epic.is_some()) {
+                    @if let Some(epic) = standing.epic { "leads " a href={ "/tasks/" (epic) } { "its epic" } }
+                } @else { span.faint { "nothing" } }
+                @if let Some(terminal) = crew.and_then(|(_, standing)| standing.terminal.as_ref()) {
+                    div { code { (terminal.attach()) } }
+                }
+            }
+            td data-label="lease" { @match seen.live(now).filter(|live| live.attempt.lease().is_some()) {
+                Some(live) => (lease(&live.attempt, now)),
+                None => span.faint { "none" },
+            } }
+            td.number data-label="heard" { @match seen.heard_at { Some(at) => (age(at, now)), None => span.faint { "never" } } }
+            td.number data-label="finished" { (seen.record.finished) }
+            td.number data-label="first-try pass" { @match seen.record.first_try_percent() {
+                Some(share) => { (share) " %" }
+                None => span.faint { "none judged" },
+            } }
+            @if page.acts() {
+                td { @if let Some((agent, _)) = crew {
+                    a.button.button-bare.button-small href={ "/mail?to=" (agent.id) "#write" } {
+                        (icon("mail")) "Write to " (agent.id)
+                    }
+                } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeline_looks_back_only() {
+        let now = parse_rfc3339("2026-11-17T12:00:00Z").expect("a time");
+        for (span, until, said) in [
+            (None, None, ("3h", "2026-11-17T12:00:00.000Z")),
+            (Some("12h"), Some("2026-11-16T12:00:00Z"), ("12h", "2026-11-16T12:00:00.000Z")),
+            (Some("9y"), Some("soon"), ("3h", "2026-11-17T12:00:00.000Z")),
+            (Some("1h"), Some("2027-01-01T00:00:00Z"), ("1h", "2026-11-17T12:00:00.000Z")),
+        ] {
+            let [span, until] = [span, until].map(|text| text.map(str::to_owned));
+            let axis = SpanRequest { span, until }.axis(Span::default(), now);
+            assert_eq!((axis.span.key(), rfc3339_ms(axis.until).as_str()), said);
+        }
+    }
 }

@@ -9,7 +9,10 @@ use callboard_engine::DecisionPage;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Page, Tab, time};
+use super::Page;
+use super::audit::parts_of_record;
+use super::frame::{Screen, View};
+use super::parts::{actor_named, empty, moment as time};
 
 const DECISIONS_SHOWN: usize = 50;
 /// The cap of each text; the log at the terminal has the whole text.
@@ -30,7 +33,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
         Ok(before) => before,
         Err(_) => {
             let refused = Refusal::invalid("before: the log has no such line");
-            return page.failure(Tab::Decisions, &refused.into()).await;
+            return page.failure(Screen::Audit, &refused.into()).await;
         }
     };
     // A name that no agent can have has decided nothing.
@@ -42,22 +45,28 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
     match found {
         Ok(found) => {
             let content = html! {
-                (filter(&asked.agent))
-                div #decisions data-live { (decisions(&found, &asked.agent)) }
+                div.bar { (parts_of_record("Decisions")) }
+                div.pad.text.stack {
+                    (filter(&asked.agent))
+                    div #decisions data-live { (decisions(&found, &asked.agent)) }
+                }
             };
-            let title = Tab::Decisions.title();
-            page.answer(Tab::Decisions, StatusCode::OK, title, &content).await
+            let view = View {
+                twin: "callboard decisions",
+                ..View::of(Screen::Audit, "Decisions", content)
+            };
+            page.show(StatusCode::OK, view).await
         }
-        Err(error) => page.failure(Tab::Decisions, &error).await,
+        Err(error) => page.failure(Screen::Audit, &error).await,
     }
 }
 
 fn filter(agent: &str) -> Markup {
     html! {
-        form.filter method="get" action="/decisions" {
+        form.row method="get" action="/decisions" role="search" {
             label for="agent" { "Agent" }
-            input #agent name="agent" autocomplete="off" value=(agent);
-            button { "Show" }
+            input.input #agent name="agent" autocomplete="off" value=(agent);
+            button.button { "Show" }
         }
     }
 }
@@ -65,13 +74,18 @@ fn filter(agent: &str) -> Markup {
 fn decisions(found: &DecisionPage, agent: &str) -> Markup {
     let last = found.rows.last().filter(|_| found.more);
     html! {
-        @if found.rows.is_empty() { p { "No decisions yet." } }
-        ol.rows { @for row in &found.rows { (decision_item(row)) } }
+        @if found.rows.is_empty() {
+            (empty("audit", "No decisions yet.", &html! {
+                p { "Agents of a crew write down why they chose something, with the tool log_decision." }
+            }))
+        } @else {
+            div.box { ol.lines #decided data-rows { @for row in &found.rows { (decision_item(row)) } } }
+        }
         @if let Some(last) = last {
-            form.filter method="get" action="/decisions" {
+            form.audit-next method="get" action="/decisions" {
                 input type="hidden" name="agent" value=(agent);
                 input type="hidden" name="before" value=(last.id);
-                button { "Older decisions" }
+                button.button { "Older decisions" }
             }
         }
     }
@@ -79,18 +93,18 @@ fn decisions(found: &DecisionPage, agent: &str) -> Markup {
 
 fn decision_item(row: &Decision) -> Markup {
     html! {
-        li {
-            span.title { bdi { (row.decision) } }
-            p.facts { span.who { (row.agent) } " " (time(row.at)) }
+        li.stack-tight #{ "d-" (row.id) } {
+            div.row { strong.title { bdi { (row.decision) } } }
+            p.row { (actor_named(row.agent.as_str())) span.faint { (time(row.at)) } }
             @if row.reasoning.contains('\n') {
-                pre { (bounded(&row.reasoning)) }
+                pre.code { (bounded(&row.reasoning)) }
             } @else {
-                p.excerpt { bdi { (bounded(&row.reasoning)) } }
+                p.soft { bdi { (bounded(&row.reasoning)) } }
             }
             @if let Some(context) = &row.context {
                 details #{ "context-" (row.id) } {
                     summary { "Context" }
-                    pre { (bounded(context)) }
+                    pre.code { (bounded(context)) }
                 }
             }
         }

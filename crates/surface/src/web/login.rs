@@ -8,23 +8,20 @@ use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Form, Router};
 use callboard_engine::PageText;
-use maud::html;
+use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{document, inside, is_foreign, plain};
+use super::frame::{Chosen, document};
+use super::{assets, inside, is_foreign};
 use crate::http::{Connection, Gate};
-
-const STYLE: &str = include_str!("style.css");
-const LIVE: &str = include_str!("live.js");
 
 pub(crate) fn routes(gate: Arc<Gate>) -> Router {
     Router::new()
         .route("/login", post(login))
         .route("/logout", post(logout))
         .route("/open", get(open))
-        .route("/style.css", get(async || plain("text/css; charset=utf-8", STYLE)))
-        .route("/live.js", get(async || plain("text/javascript; charset=utf-8", LIVE)))
         .with_state(gate)
+        .merge(assets::routes())
 }
 
 #[derive(Deserialize)]
@@ -98,17 +95,17 @@ async fn open(
                 false => Redirect::to("/").into_response(),
                 true => {
                     let content = html! { p { a href="/" { "Open the board" } } };
-                    document(StatusCode::OK, "Signed in", None, &html! {}, &content)
+                    alone(StatusCode::OK, "Signed in", &content)
                 }
             };
             (cookie, next).into_response()
         }
         Err((status, words)) => {
             let content = html! {
-                p.fail role="alert" { (words) }
+                p.fault role="alert" { (words) }
                 p { a href="/" { "Read the board" } }
             };
-            document(status, "Not signed in", None, &html! {}, &content)
+            alone(status, "Not signed in", &content)
         }
     };
     let kept = response.headers_mut();
@@ -117,25 +114,33 @@ async fn open(
     response
 }
 
+/// A page outside the frame, for readers who are not signed in.
+fn alone(status: StatusCode, title: &str, content: &Markup) -> Response {
+    let body = html! { main.alone { h1 { (title) } (content) } };
+    document(status, title, "Callboard", Chosen::default(), None, None, &body)
+}
+
 /// A page of one sentence for people who are refused, or whose form is.
 pub(crate) fn refused_page(status: StatusCode, words: &str) -> Response {
-    let content = html! { p.fail role="alert" { (words) } };
-    document(status, "Not allowed", None, &html! {}, &content)
+    let content = html! { p.fault role="alert" { (words) } };
+    alone(status, "Not allowed", &content)
 }
 
 pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) -> Response {
     let content = html! {
-        @if let Some(words) = words { p.fail role="alert" { (words) } }
-        form.login method="post" action="/login" {
-            label for="token" { "Token" }
-            input #token name="token" type="password" autocomplete="off" required autofocus;
+        @if let Some(words) = words { p.fault role="alert" { (words) } }
+        form.stack method="post" action="/login" {
+            div.field {
+                label for="token" { "Token" }
+                input.input.mono #token name="token" type="password" autocomplete="off" required autofocus;
+            }
             input type="hidden" name="next" value=(inside(next));
-            button { "Open the board" }
+            div { button.button.button-main { "Open the board" } }
         }
-        p {
+        p.faint {
             code { "callboard token add --actor human:NAME" } " makes a token. On the server's own machine "
             code { "callboard open" } " signs you in without a token."
         }
     };
-    document(status, "Sign in", None, &html! {}, &content)
+    alone(status, "Sign in", &content)
 }

@@ -1,5 +1,5 @@
-//! Mail on the board: mail from agents to people, and replies. An agent that signs in has its own inbox. Opening a mail
-//! does not mark it as read; a button or a reply does.
+//! Mail on the board: letters between people and agents in threads, the list beside the thread. An agent that signs in
+//! has its own inbox. Opening a letter does not mark it as read; a button or an answer does.
 
 use axum::Form;
 use axum::extract::{Path, Query};
@@ -8,23 +8,65 @@ use axum::response::{IntoResponse, Redirect, Response};
 use callboard_domain::command::{MailReply, MailSend};
 use callboard_domain::crew::{AgentId, Mail, MailId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
 use callboard_engine::store::MailSeen;
-use callboard_engine::{EngineError, MailFilter, MailPage};
+use callboard_engine::{At, EngineError, MailBox, MailThread, MailThreads, answerable};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Page, Tab, inside, said, time};
+use super::frame::{Screen, View};
+use super::jobs::short;
+use super::parts::{Choice, Tone, actor_named, age, ago, empty, icon, note, prose, tabs};
+use super::{Page, inside, said};
 
 const MAILS_SHOWN: usize = 50;
 const EXCERPT_CHARS: usize = 200;
+const KEYS: &[(&str, &str)] = &[
+    ("j k", "next and previous letter"),
+    ("c", "write a letter"),
+    ("R", "answer"),
+    ("e", "mark as read"),
+];
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 pub(super) struct MailListRequest {
-    /// Whether read mail is listed too.
+    /// `people`, `agents` or `all`.
+    #[serde(default, rename = "box")]
+    kind: String,
+    /// As `box=all`, in addresses of earlier versions.
     all: Option<String>,
     before: Option<String>,
     /// The recipient of a new mail.
     to: Option<String>,
+}
+
+impl MailListRequest {
+    fn kind(&self) -> MailBox {
+        match &*self.kind {
+            "agents" => MailBox::Sent,
+            "all" => MailBox::All,
+            _ if self.all.is_some() => MailBox::All,
+            _ => MailBox::Unread,
+        }
+    }
+}
+
+/// The address of a box.
+fn path_of(kind: MailBox) -> &'static str {
+    match kind {
+        MailBox::Unread => "/mail",
+        MailBox::Sent => "/mail?box=agents",
+        MailBox::All => "/mail?box=all",
+    }
+}
+
+/// An address of the screen that keeps the box.
+fn within(path: &str, kind: MailBox) -> String {
+    match kind {
+        MailBox::Unread => path.to_owned(),
+        MailBox::Sent => format!("{path}?box=agents"),
+        MailBox::All => format!("{path}?box=all"),
+    }
 }
 
 /// A mail that was not sent yet, with the reason.
@@ -43,66 +85,141 @@ pub(super) async fn list(page: Page, Query(asked): Query<MailListRequest>) -> Re
 }
 
 async fn inbox(page: &Page, asked: &MailListRequest, status: StatusCode, draft: Draft) -> Response {
-    let all = asked.all.is_some();
+    match threads(page, asked).await {
+        Ok(found) => {
+            let aside = html! {
+                @if page.acts() {
+                    div.split-body { (write_form(page, &draft)) }
+                } @else {
+                    (empty("mail", "Choose a letter", &html! { p { "Letters are read here; a person who signs in can answer." } }))
+                }
+            };
+            let content = html! {
+                div.split.mail { (listed(page, asked, &found, None)) div.split-pane { (aside) } }
+            };
+            shown(page, status, None, Screen::Mail.title(), content, &found).await
+        }
+        Err(error) => page.failure(Screen::Mail, &error).await,
+    }
+}
+
+async fn threads(page: &Page, asked: &MailListRequest) -> Result<At<MailThreads>, EngineError> {
     let before = match asked.before.as_deref().map(str::parse::<MailId>) {
         None => None,
         Some(Ok(before)) => Some(before),
-        Some(Err(_)) => return page.failure(Tab::Mail, &not_found("no such id")).await,
+        Some(Err(_)) => return Err(not_found("no such id")),
     };
-    let (to, limit) = (page.inbox(), MAILS_SHOWN);
-    let filter = MailFilter { to, include_read: all, before, limit };
-    match page.engine.mail_list(&page.op(), filter).await {
-        Ok(found) => {
-            let content = html! {
-                (views(all))
-                (mails(page, &found, all, before.is_some()))
-                @if page.acts() { (write_form(page, &draft)) }
-            };
-            page.answer(Tab::Mail, status, Tab::Mail.title(), &content).await
-        }
-        Err(error) => page.failure(Tab::Mail, &error).await,
-    }
+    let (op, to) = (page.op(), page.inbox());
+    page.engine.mail_threads(&op, to, asked.kind(), before, MAILS_SHOWN).await
 }
 
-fn views(all: bool) -> Markup {
-    let current = |is: bool| is.then_some("page");
-    html! {
-        nav.views aria-label="Which mail" {
-            a href="/mail" aria-current=[current(!all)] { "Unread" }
-            a href="/mail?all=1" aria-current=[current(all)] { "All" }
-        }
+async fn shown(
+    page: &Page,
+    status: StatusCode,
+    letter: Option<&str>,
+    title: &str,
+    content: Markup,
+    found: &At<MailThreads>,
+) -> Response {
+    let mut view = View::of(Screen::Mail, title, content);
+    if let Some(letter) = letter {
+        view.trail = vec![
+            (Screen::Mail.path().into(), Screen::Mail.title().into()),
+            (format!("/mail/{letter}"), short(letter)),
+        ];
     }
+    view.facts = html! { span #mail-facts data-live { (found.it.unread) " unread" } };
+    view.keys = KEYS;
+    view.twin = "callboard mail list";
+    page.show(status, view).await
 }
 
-fn mails(page: &Page, found: &MailPage, all: bool, is_later: bool) -> Markup {
-    let here = if all { "/mail?all=1" } else { "/mail" };
-    let older = if all { "/mail?all=1&before=" } else { "/mail?before=" };
-    let last = found.mails.last().filter(|_| found.more);
+/// The list with its boxes. `chosen` are the letters of the thread beside it.
+fn listed(
+    page: &Page,
+    asked: &MailListRequest,
+    found: &At<MailThreads>,
+    chosen: Option<&[MailSeen]>,
+) -> Markup {
+    let kind = asked.kind();
+    let is_own = page.inbox().is_some();
+    let choice = |box_of: MailBox, word, count: Option<usize>| Choice {
+        href: path_of(box_of).into(),
+        word,
+        count,
+        is_current: kind == box_of,
+    };
+    let unread = Some(found.it.unread as usize).filter(|unread| *unread > 0);
+    let mut boxes =
+        vec![choice(MailBox::Unread, if is_own { "To you" } else { "To people" }, unread)];
+    if !is_own {
+        boxes.push(choice(MailBox::Sent, "To agents", None));
+    }
+    boxes.push(choice(MailBox::All, "All", None));
+    let older = |before: MailId| {
+        let path = within("/mail", kind);
+        let sign = if path.contains('?') { '&' } else { '?' };
+        format!("{path}{sign}before={before}")
+    };
     html! {
-        div #mails data-live {
-            @if found.mails.is_empty() {
-                p { @match (is_later, all) {
-                    (true, _) => "No older mail.",
-                    (false, true) => "No mail yet.",
-                    (false, false) => "No unread mail.",
+        div.mail-list {
+            div.bar {
+                (tabs("Which mail", boxes))
+                @if page.acts() { a.button.button-bare.bar-end href="/mail#write" data-key="c" { "Write" kbd { "c" } } }
+            }
+            div #mails data-live {
+                @if found.it.threads.is_empty() { (none(kind, asked.before.is_some())) }
+                ul.letters data-rows { @for thread in &found.it.threads {
+                    (row(page, thread, kind, chosen, found.now))
                 } }
-            }
-            ul.rows { @for seen in &found.mails { (mail_item(page, seen, here)) } }
-            @if let Some(MailSeen { mail, .. }) = last {
-                p { a href={ (older) (mail.id) } { "Older mail" } }
+                @if let Some(before) = found.it.before { p.mail-older { a href=(older(before)) { "Older mail" } } }
             }
         }
     }
 }
 
-fn mail_item(page: &Page, MailSeen { mail, .. }: &MailSeen, here: &str) -> Markup {
+fn none(kind: MailBox, is_later: bool) -> Markup {
+    let (title, words) = match (is_later, kind) {
+        (true, _) => ("No older mail.", "The newest letters are on the first page."),
+        (false, MailBox::All) => {
+            ("No mail yet.", "Agents write to people with their mail tool; you can write first.")
+        }
+        (false, MailBox::Sent) => (
+            "No letters to agents yet.",
+            "Agents of the crew read their mail with their next step.",
+        ),
+        (false, MailBox::Unread) => ("No unread mail.", "All letters are in the box All."),
+    };
+    empty("mail", title, &html! { p { (words) } })
+}
+
+fn row(
+    page: &Page,
+    thread: &MailThread,
+    kind: MailBox,
+    chosen: Option<&[MailSeen]>,
+    now: Timestamp,
+) -> Markup {
+    let MailSeen { mail, .. } = thread.next();
     let excerpt: String = mail.body.chars().take(EXCERPT_CHARS).collect();
+    let is_here = chosen.is_some_and(|letters| letters.iter().any(|seen| seen.mail.id == mail.id));
+    let unread: Vec<MailId> = thread
+        .letters
+        .iter()
+        .filter(|seen| seen.mail.read_at.is_none() && seen.mail.to == page.inbox())
+        .map(|seen| seen.mail.id)
+        .collect();
     html! {
-        li {
-            a.title href={ "/mail/" (mail.id) } { bdi { (mail.subject) } }
-            p.facts {
-                (read_mark(mail)) " from " (sender(mail)) " " (time(mail.created_at)) " "
-                @if page.acts() && mail.read_at.is_none() { (read_form(mail.id, here)) }
+        li id={ "row-" (mail.id) } class=[is_here.then_some("is-chosen")] {
+            div.letter-line {
+                a class="title" href=(within(&format!("/mail/{}", mail.id), kind)) data-row
+                    aria-current=[is_here.then_some("true")] { bdi { (mail.subject) } }
+                (age(mail.created_at, now))
+            }
+            div.letter-line {
+                (read_mark(mail)) " " (who(mail))
+                @if thread.letters.len() > 1 { " " span.faint { (thread.letters.len()) " letters" } }
+                @if page.acts() && !unread.is_empty() { (read_form(&unread, path_of(kind), None)) }
             }
             p.excerpt { bdi { (excerpt) } @if excerpt.len() < mail.body.len() { "…" } }
         }
@@ -112,101 +229,160 @@ fn mail_item(page: &Page, MailSeen { mail, .. }: &MailSeen, here: &str) -> Marku
 /// A word and a glyph, so that nothing depends on colour.
 fn read_mark(mail: &Mail) -> Markup {
     html! { @match mail.read_at {
-        None => span.working { "● unread" },
-        Some(_) => span { "○ read" },
+        None => span.tone.is-now { "● unread" },
+        Some(_) => span.faint { "○ read" },
     } }
 }
 
-fn read_form(mail: MailId, next: &str) -> Markup {
-    html! {
-        form.inline method="post" action={ "/mail/" (mail) "/read" } {
+/// Marks these letters as read.
+fn read_form(mails: &[MailId], next: &str, key: Option<&str>) -> Markup {
+    html! { @if let [first, others @ ..] = mails {
+        form.inline method="post" action={ "/mail/" (first) "/read" } {
             input type="hidden" name="next" value=(next);
-            button { "Mark as read" }
+            @if !others.is_empty() {
+                input type="hidden" name="also" value=(others.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+            }
+            button.button.button-small.button-bare[key.is_none()] data-key=[key] { (icon("check")) "Mark as read" @if let Some(key) = key { kbd { (key) } } }
         }
-    }
+    } }
 }
 
-fn sender(mail: &Mail) -> Markup {
-    html! { span.who { @match &mail.from { Some(from) => (from), None => "people" } } }
+fn who(mail: &Mail) -> Markup {
+    html! { @match (&mail.from, &mail.to) {
+        (Some(from), _) => (actor_named(&format!("agent:{from}"))),
+        (None, Some(to)) => span.row { "people to" (actor_named(&format!("agent:{to}"))) },
+        (None, None) => span { "the server" },
+    } }
 }
 
 fn write_form(page: &Page, draft: &Draft) -> Markup {
     let mail = draft.mail.unwrap_or_else(|| MailId(page.engine.fresh_id()));
     html! {
         h2 #write { "Write to an agent" }
-        @if let Some(words) = &draft.fault { p.fail role="alert" { (words) } }
-        form.letter method="post" action="/mail" {
+        @if let Some(words) = &draft.fault { (fault(words)) }
+        form.stack-tight method="post" action="/mail" {
             // Idempotent: a form that is sent twice creates one mail.
             input type="hidden" name="mail" value=(mail);
-            label for="to" { "To" }
-            input #to name="to" required autocomplete="off" value=(draft.to);
-            label for="subject" { "Subject" }
-            input #subject name="subject" required maxlength="200" autocomplete="off"
-                value=(draft.subject);
-            label for="body" { "Text" }
-            textarea #body name="body" rows="6" required { (draft.body) }
-            button { "Send" }
+            div.field { label for="to" { "To" } input.input #to name="to" required autocomplete="off" value=(draft.to); }
+            div.field {
+                label for="subject" { "Subject" }
+                input.input #subject name="subject" required maxlength="200" autocomplete="off" value=(draft.subject);
+            }
+            div.field { label for="body" { "Text" } textarea.input #body name="body" rows="6" required { (draft.body) } }
+            div.row {
+                button.button.button-main data-busy="Sending" { "Send" }
+                span.faint { "The agent reads the letter with its next step." }
+            }
         }
     }
 }
 
-pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
-    one(&page, &id, StatusCode::OK, Draft::default()).await
+fn fault(words: &str) -> Markup {
+    note(Tone::Failed, "warn", &html! { p role="alert" { (words) } })
 }
 
-async fn one(page: &Page, id: &str, status: StatusCode, draft: Draft) -> Response {
-    let found = match id.parse() {
-        Ok(id) => page.engine.mail_get(&page.op(), id, page.inbox().as_ref()).await,
-        Err(_) => Err(not_found("no such id")),
-    };
-    match found {
-        Ok(seen) => {
+pub(super) async fn show(
+    page: Page,
+    Path(id): Path<String>,
+    Query(asked): Query<MailListRequest>,
+) -> Response {
+    one(&page, &id, &asked, StatusCode::OK, Draft::default()).await
+}
+
+async fn one(
+    page: &Page,
+    id: &str,
+    asked: &MailListRequest,
+    status: StatusCode,
+    draft: Draft,
+) -> Response {
+    match both(page, id, asked).await {
+        Ok((letters, found)) => {
+            let original = answerable(&letters.it, page.inbox().as_ref());
+            let subject = letters.it.first().map_or("", |seen| &seen.mail.subject);
             let content = html! {
-                (letter(page, &seen))
-                @if page.acts() && seen.mail.to == page.inbox() && seen.mail.from.is_some() {
-                    (reply_form(page, seen.mail.id, &draft))
+                div.split.mail.has-chosen {
+                    (listed(page, asked, &found, Some(&letters.it)))
+                    div.split-pane { div.split-body {
+                        p.phone { a href=(path_of(asked.kind())) { "All letters" } }
+                        (thread(page, id, &letters, asked.kind()))
+                        @if let Some(original) = original.filter(|_| page.acts()) {
+                            (reply_form(page, original, &draft))
+                        }
+                    } }
                 }
             };
-            page.answer(Tab::Mail, status, &seen.mail.subject, &content).await
+            shown(page, status, Some(id), subject, content, &found).await
         }
-        Err(error) => page.failure(Tab::Mail, &error).await,
+        Err(error) => page.failure(Screen::Mail, &error).await,
     }
 }
 
-fn letter(page: &Page, MailSeen { mail, from_type, .. }: &MailSeen) -> Markup {
-    let to = mail.to.as_ref().map_or("people", AgentId::as_str);
-    let here = format!("/mail/{}", mail.id);
+async fn both(
+    page: &Page,
+    id: &str,
+    asked: &MailListRequest,
+) -> Result<(At<Vec<MailSeen>>, At<MailThreads>), EngineError> {
+    let id = id.parse().map_err(|_| not_found("no such id"))?;
+    let letters = page.engine.mail_thread(&page.op(), id, page.inbox().as_ref()).await?;
+    Ok((letters, threads(page, asked).await?))
+}
+
+/// The letters of a thread, oldest first.
+fn thread(page: &Page, chosen: &str, letters: &At<Vec<MailSeen>>, kind: MailBox) -> Markup {
+    let subject = letters.it.first().map_or("", |seen| &seen.mail.subject);
+    let count = letters.it.len();
     html! {
         div #letter data-live {
-            p.facts { (read_mark(mail)) " " code.id { (mail.id) } }
-            dl {
-                dt { "From" }
-                dd { (sender(mail)) @if let Some(kind) = from_type { " (" (kind.as_str()) ")" } }
-                dt { "To" } dd { (to) }
-                dt { "Sent" } dd { (time(mail.created_at)) }
-                @if let Some(at) = mail.read_at { dt { "Read" } dd { (time(at)) } }
-                @if let Some(original) = mail.in_reply_to {
-                    dt { "Answers" } dd { a href={ "/mail/" (original) } { code { (original) } } }
-                }
-            }
-            @if page.acts() && mail.read_at.is_none() && mail.to == page.inbox() {
-                (read_form(mail.id, &here))
-            }
-            pre { (mail.body) }
+            h1 { bdi { (subject) } }
+            @if count > 1 { p.faint { (count) " letters" } }
+            @for seen in &letters.it { (letter(page, seen, seen.mail.id.to_string() == chosen, kind, letters.now)) }
         }
     }
 }
 
-fn reply_form(page: &Page, original: MailId, draft: &Draft) -> Markup {
-    let mail = draft.mail.unwrap_or_else(|| MailId(page.engine.fresh_id()));
+fn letter(
+    page: &Page,
+    MailSeen { mail, from_type, .. }: &MailSeen,
+    is_chosen: bool,
+    kind: MailBox,
+    now: Timestamp,
+) -> Markup {
+    let here = within(&format!("/mail/{}", mail.id), kind);
     html! {
-        h2 { "Answer" }
-        @if let Some(words) = &draft.fault { p.fail role="alert" { (words) } }
-        form.letter method="post" action={ "/mail/" (original) "/reply" } {
-            input type="hidden" name="mail" value=(mail);
-            label for="body" { "Text" }
-            textarea #body name="body" rows="6" required { (draft.body) }
-            button { "Send the answer" }
+        article.letter id={ "letter-" (mail.id) } class=[is_chosen.then_some("is-chosen")] {
+            div.dots {
+                (who(mail))
+                @if let Some(kind) = from_type { span { (kind.as_str()) } }
+                @if mail.from.is_some() { span { "to " bdi { (mail.to.as_ref().map_or("people", AgentId::as_str)) } } }
+                span { (ago(mail.created_at, now)) }
+                (read_mark(mail))
+                span.id title=(mail.id) { (short(&mail.id.to_string())) }
+            }
+            (prose(&mail.body))
+            @if page.acts() && mail.read_at.is_none() && mail.to == page.inbox() {
+                (read_form(&[mail.id], &here, Some("e")))
+            }
+        }
+    }
+}
+
+fn reply_form(page: &Page, original: &Mail, draft: &Draft) -> Markup {
+    let mail = draft.mail.unwrap_or_else(|| MailId(page.engine.fresh_id()));
+    let to = original.from.as_ref().map_or("", AgentId::as_str);
+    html! {
+        section.box {
+            h2.box-head { "Answer" }
+            form.box-body.stack-tight method="post" action={ "/mail/" (original.id) "/reply" } {
+                @if let Some(words) = &draft.fault { (fault(words)) }
+                input type="hidden" name="mail" value=(mail);
+                label.hidden for="body" { "Text" }
+                textarea.input #body name="body" rows="4" required data-key="R" placeholder={ "To " (to) } { (draft.body) }
+                div.row {
+                    button.button.button-main data-busy="Sending" { "Send the answer" }
+                    span.faint { "The letter then counts as read." }
+                }
+            }
         }
     }
 }
@@ -215,6 +391,9 @@ fn reply_form(page: &Page, original: MailId, draft: &Draft) -> Markup {
 pub(super) struct MailReadForm {
     #[serde(default)]
     next: String,
+    /// Other letters of the thread, parted by spaces.
+    #[serde(default)]
+    also: String,
 }
 
 pub(super) async fn read(
@@ -222,14 +401,16 @@ pub(super) async fn read(
     Path(id): Path<String>,
     Form(form): Form<MailReadForm>,
 ) -> Response {
-    let marked = match id.parse() {
-        Ok(id) => page.engine.mail_read(&page.op(), id, page.inbox()).await,
-        Err(_) => Err(not_found("no such id")),
-    };
-    match marked {
-        Ok(_) => Redirect::to(inside(&form.next)).into_response(),
-        Err(error) => page.failure(Tab::Mail, &error).await,
+    for id in std::iter::once(&*id).chain(form.also.split_whitespace()).take(MAILS_SHOWN) {
+        let marked = match id.parse() {
+            Ok(id) => page.engine.mail_read(&page.op(), id, page.inbox()).await,
+            Err(_) => Err(not_found("no such id")),
+        };
+        if let Err(error) = marked {
+            return page.failure(Screen::Mail, &error).await;
+        }
     }
+    Redirect::to(inside(&form.next)).into_response()
 }
 
 #[derive(Deserialize)]
@@ -286,7 +467,7 @@ pub(super) async fn reply(
         Ok(mail) => Redirect::to(&format!("/mail/{}", mail.id)).into_response(),
         Err(error) => {
             let (status, draft) = form.draft(&error);
-            one(&page, &id, status, draft).await
+            one(&page, &id, &MailListRequest::default(), status, draft).await
         }
     }
 }

@@ -1,125 +1,80 @@
-//! The pages for people: tasks, mail, agents, decisions, and the sign-in form. Plain HTML that works without a script;
-//! one small script of our own shows changes without a reload.
+//! The pages for people: a file for each screen, and the sign-in form. Plain HTML that works without a script; small scripts
+//! of our own show changes without a reload and press buttons by key.
 //!
 //! Text of agents is hostile until shown: `maud` escapes every text, and the content security policy lets no other
 //! script run and nothing load from elsewhere. Reading changes nothing; every change is a form, which only one of these
 //! pages may send, for a signed-in person.
 
+mod agent;
 mod agents;
+mod assets;
+mod audit;
+mod board;
+mod chart;
 mod decisions;
+pub mod diff;
+mod doctor;
+mod events;
+mod frame;
+mod graph;
+mod graph_layout;
+mod inbox;
+mod job;
+mod job_verbs;
+mod jobs;
+mod knowledge;
+pub mod log;
 mod login;
 mod mail;
-mod tasks;
+mod parts;
+mod plans;
+pub mod query;
+mod review;
+mod review_panels;
+mod review_verbs;
+mod search;
+mod settings;
+mod settings_tokens;
+mod stats;
+mod task;
+mod task_form;
+mod task_verbs;
+mod timeline;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::{FromRef, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use callboard_domain::crew::AgentId;
-use callboard_domain::event::EventName;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{Engine, EngineError};
-use maud::{DOCTYPE, Markup, html};
+use maud::html;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::http::{SignIn, refusal};
-use callboard_engine::time::rfc3339_ms;
+use diff::PaintShop;
+pub use doctor::{Doctor, DoctorLine, DoctorWord};
+use frame::{Screen, View};
 pub(crate) use login::{login_page, refused_page, routes as login_routes};
+use parts::{Tone, note};
 
 const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'";
 /// With a stricter policy, browsers do not say that a form comes from here.
 const REFERRER_POLICY: &str = "same-origin";
 
-/// A part of the board that has a place in the navigation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tab {
-    Tasks,
-    Mail,
-    Agents,
-    Decisions,
-}
-
-impl Tab {
-    const ALL: [Tab; 4] = [Tab::Tasks, Tab::Mail, Tab::Agents, Tab::Decisions];
-
-    fn path(self) -> &'static str {
-        match self {
-            Tab::Tasks => "/",
-            Tab::Mail => "/mail",
-            Tab::Agents => "/agents",
-            Tab::Decisions => "/decisions",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Tab::Tasks => "Tasks",
-            Tab::Mail => "Mail",
-            Tab::Agents => "Agents",
-            Tab::Decisions => "Decisions",
-        }
-    }
-
-    /// The events after which its pages may look different.
-    fn concerned(self) -> &'static [EventName] {
-        match self {
-            Tab::Tasks => TASK_EVENTS,
-            Tab::Mail => &[EventName::MailSent, EventName::MailRead],
-            Tab::Agents => AGENT_EVENTS,
-            Tab::Decisions => &[EventName::DecisionLogged],
-        }
-    }
-}
-
-const TASK_EVENTS: &[EventName] = &[
-    EventName::TaskCreated,
-    EventName::TaskUpdated,
-    EventName::TaskDeleted,
-    EventName::TaskCompleted,
-    EventName::TaskCanceled,
-    EventName::TaskReopened,
-    EventName::TaskClaimed,
-    EventName::TaskReleased,
-    EventName::TaskStatusChanged,
-    EventName::TaskReady,
-    EventName::TaskNoted,
-    EventName::TaskTold,
-    EventName::TaskHeard,
-    EventName::TaskBlocked,
-    EventName::TaskUnblocked,
-    EventName::CheckRan,
-    EventName::CheckAttested,
-    EventName::AttemptStarted,
-    EventName::AttemptEnded,
-    EventName::CommentAdded,
-    EventName::EpicStatusChanged,
-    EventName::EpicCompleted,
-];
-
-const AGENT_EVENTS: &[EventName] = &[
-    EventName::AgentAdded,
-    EventName::AgentRemoved,
-    EventName::AgentFreed,
-    EventName::TaskAssigned,
-    EventName::TaskStatusChanged,
-    EventName::TaskCompleted,
-    EventName::TaskCanceled,
-    EventName::EpicStatusChanged,
-    EventName::EpicCompleted,
-];
-
 /// One page for one reader.
 struct Page {
     engine: Arc<Engine>,
     reader: Principal,
     sign_in: SignIn,
+    headers: HeaderMap,
     /// The last event of the org before the page was read: the page is notified of later ones. `None` when the log
     /// cannot be read.
     seen: Option<u64>,
@@ -138,40 +93,76 @@ where
         let sign_in = parts.extensions.get().copied().unwrap_or(SignIn::Local);
         let engine = Arc::<Engine>::from_ref(state);
         let seen = engine.last_seq_in(&reader.org).await.ok();
-        Ok(Self { engine, reader, sign_in, seen })
+        Ok(Self { engine, reader, sign_in, headers: parts.headers.clone(), seen })
     }
 }
 
 /// Whether a path accepts page sessions, and answers under the pages' own name. All other paths are for agents and
 /// programs.
 pub(crate) fn is_for_people(path: &str) -> bool {
-    const PAGES: [&str; 10] = [
-        "/tasks",
-        "/mail",
+    const PAGES: &[&str] = &[
         "/agents",
+        "/audit",
+        "/audit.ndjson",
+        "/board",
         "/decisions",
         "/events",
+        "/inbox",
+        "/jobs",
+        "/knowledge",
+        "/graph",
         "/login",
         "/logout",
+        "/mail",
         "/open",
-        "/style.css",
-        "/live.js",
+        "/search",
+        "/plans",
+        "/settings",
+        "/stats",
+        "/tasks",
     ];
     let is_below = |page: &&str| path.strip_prefix(*page).is_some_and(|rest| rest.starts_with('/'));
-    path == "/" || PAGES.iter().any(|page| path == *page || is_below(page))
+    let is_page = path == "/" || PAGES.iter().any(|page| path == *page || is_below(page));
+    is_page || assets::is_asset(path)
 }
 
 /// All pages, read with the rights of the caller.
 pub fn routes(engine: Arc<Engine>) -> Router {
     Router::new()
-        .route("/", get(tasks::list))
-        .route("/tasks/{id}", get(tasks::show))
+        .route("/", get(inbox::show))
+        .route("/inbox/answer", post(inbox::answer))
+        .route("/inbox/snooze", post(inbox::snooze))
+        .route("/board", get(board::show))
+        .route("/board/bulk", post(board::bulk))
+        .route("/tasks/new", get(task_form::new).post(task_form::create))
+        .route("/tasks/{id}", get(task::show))
+        .route("/tasks/{id}/review", get(review::show))
+        .route("/tasks/{id}/review/{verb}", post(review_verbs::act))
+        .route("/tasks/{id}/{verb}", post(task_verbs::act))
+        .route("/search", get(search::show))
         .route("/mail", get(mail::list).post(mail::send))
         .route("/mail/{id}", get(mail::show))
         .route("/mail/{id}/read", post(mail::read))
         .route("/mail/{id}/reply", post(mail::reply))
+        .route("/jobs", get(jobs::list))
+        .route("/jobs/{id}", get(job::show))
+        .route("/jobs/{id}/{verb}", post(job_verbs::act))
+        .route("/jobs/{id}/files/{name}", get(job::file))
+        .route("/knowledge", get(knowledge::list).post(knowledge::keep))
         .route("/agents", get(agents::list))
+        .route("/agents/{name}", get(agent::show))
+        .route("/agents/{name}/{verb}", post(agent::act))
+        .route("/graph", get(graph::show))
+        .route("/plans", get(plans::list))
+        .route("/plans/{id}", get(plans::show))
+        .route("/plans/{id}/{verb}", post(plans::act))
+        .route("/audit", get(audit::list))
+        .route("/audit.ndjson", get(audit::export))
         .route("/decisions", get(decisions::list))
+        .route("/stats", get(stats::show))
+        .route("/settings", get(settings::show))
+        .route("/settings/{verb}", post(settings::act))
+        .route("/settings/redeliver/{job}", post(settings::redeliver))
         .layer(middleware::from_fn(signed_in))
         .layer(middleware::from_fn(from_here))
         .with_state(engine)
@@ -214,6 +205,12 @@ impl Page {
         OpContext::new(self.reader.clone(), "web")
     }
 
+    /// The classes of code, kept for all readers.
+    fn paints(&self) -> &'static PaintShop {
+        static PAINTS: LazyLock<PaintShop> = LazyLock::new(PaintShop::default);
+        &PAINTS
+    }
+
     /// Whether forms of this reader are accepted; otherwise none is shown.
     fn acts(&self) -> bool {
         self.sign_in != SignIn::Local
@@ -225,13 +222,13 @@ impl Page {
         (!actor.is_human()).then(|| AgentId::of(actor))
     }
 
-    async fn failure(&self, tab: Tab, error: &EngineError) -> Response {
+    /// The page of an error: the message, and the way out.
+    async fn failure(&self, screen: Screen, error: &EngineError) -> Response {
         let (status, words) = said(error);
-        let content = html! {
-            p role="alert" { (words) }
-            p { a href=(tab.path()) { "All " (tab.title().to_lowercase()) } }
-        };
-        let mut response = self.answer(tab, status, "Not shown", &content).await;
+        let way = html! { p.row { a.button href=(screen.path()) { "All of " (screen.title()) } } };
+        let words = html! { p role="alert" { (words) } (way) };
+        let content = html! { div.pad { (note(Tone::Failed, "warn", &words)) } };
+        let mut response = self.show(status, View::of(screen, "Not shown", content)).await;
         if let EngineError::Refused(Refusal::AuthorizationDenied { scope, .. }) = error {
             let bearer = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
             let bearer = HeaderValue::try_from(bearer).expect("scopes are plain words");
@@ -239,41 +236,28 @@ impl Page {
         }
         response
     }
+}
 
-    async fn answer(
-        &self,
-        tab: Tab,
-        status: StatusCode,
-        title: &str,
-        content: &Markup,
-    ) -> Response {
-        // An org without a task has no project yet, and a store that is away names none.
-        let project = self.engine.project_of(&self.reader).await.ok().flatten();
-        let unread = self.engine.mail_unread(&self.op(), self.inbox().as_ref()).await.ok();
-        let about = html! {
-            @if let Some(project) = &project { span.project { (project.name) } }
-            nav aria-label="Board" { @for item in Tab::ALL {
-                a href=(item.path()) aria-current=[(item == tab).then_some("page")] {
-                    (item.title())
-                }
-                @if item == Tab::Mail {
-                    span #unread data-live role="status" {
-                        @if let Some(unread) = unread.filter(|unread| *unread > 0) {
-                            (unread) " unread"
-                        }
-                    }
-                }
-            } }
-            @match self.sign_in {
-                SignIn::Session => form.logout method="post" action="/logout" {
-                    (self.reader.actor) " " button { "Sign out" }
-                },
-                SignIn::Token => span.logout { (self.reader.actor) },
-                SignIn::Local => span.logout { "read only: " code { "callboard open" } " signs you in" },
-            }
-        };
-        document(status, title, self.seen.map(|seen| (tab, seen)), &about, content)
-    }
+/// A cookie of the request.
+fn cookie_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+/// The words about the form that led to this page.
+fn flash(headers: &HeaderMap) -> Option<String> {
+    let kept = cookie_of(headers, "callboard_flash")?;
+    percent_decode_str(kept).decode_utf8().ok().map(|words| words.chars().take(300).collect())
+}
+
+/// Redirects to a page, which then says these words once.
+fn done(next: &str, words: &str) -> Response {
+    let kept = utf8_percent_encode(words, NON_ALPHANUMERIC);
+    let cookie = format!("callboard_flash={kept}; Path=/; Max-Age=30; HttpOnly; SameSite=Strict");
+    let cookie = HeaderValue::try_from(cookie).expect("percent-encoded words are plain");
+    ([(header::SET_COOKIE, cookie)], Redirect::to(inside(next))).into_response()
 }
 
 /// The message for a person about an error, and its status.
@@ -283,8 +267,12 @@ fn said(error: &EngineError) -> (StatusCode, String) {
             let status = match refusal {
                 Refusal::TaskNotFound { .. }
                 | Refusal::MailNotFound { .. }
+                | Refusal::JobNotFound { .. }
+                | Refusal::PlanNotFound { .. }
                 | Refusal::AgentNotFound { .. } => StatusCode::NOT_FOUND,
-                Refusal::InvalidInput { .. } => StatusCode::BAD_REQUEST,
+                Refusal::InvalidInput { .. } | Refusal::InvalidSetting { .. } => {
+                    StatusCode::BAD_REQUEST
+                }
                 _ => StatusCode::FORBIDDEN,
             };
             (status, refusal.message())
@@ -306,62 +294,6 @@ fn said(error: &EngineError) -> (StatusCode, String) {
     }
 }
 
-fn document(
-    status: StatusCode,
-    title: &str,
-    live: Option<(Tab, u64)>,
-    about: &Markup,
-    content: &Markup,
-) -> Response {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " · Callboard" }
-                link rel="stylesheet" href="/style.css";
-                @if live.is_some() { script src="/live.js" defer {} }
-            }
-            body data-stream=[live.map(|_| stream())] data-seen=[live.map(|(_, seen)| seen)]
-                data-events=[live.map(|(tab, _)| concerned(tab))] {
-                header { a.home href="/" { "Callboard" } (about) }
-                main { h1 { (title) } (content) }
-            }
-        }
-    };
-    let headers = [
-        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, REFERRER_POLICY),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    (status, headers, Html(page.into_string())).into_response()
-}
-
-/// The one stream that all open pages share.
-fn stream() -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for name in Tab::ALL.iter().flat_map(|tab| tab.concerned()) {
-        if !names.contains(&name.as_str()) {
-            names.push(name.as_str());
-        }
-    }
-    format!("/events?names={}", names.join(","))
-}
-
-/// The events after which a page is renewed; the navigation of every page counts mail.
-fn concerned(tab: Tab) -> String {
-    let names = tab.concerned().iter().chain(Tab::Mail.concerned());
-    names.map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
-}
-
-fn time(at: Timestamp) -> Markup {
-    let text = rfc3339_ms(at);
-    html! { time datetime=(text) { (text) } }
-}
-
 /// The target of a form, which cannot lead to another site.
 fn inside(path: &str) -> &str {
     // Browsers drop tabs and line ends from an address before they parse it.
@@ -371,13 +303,4 @@ fn inside(path: &str) -> &str {
     } else {
         "/"
     }
-}
-
-/// Static assets are served with `no-cache`, so a new binary is never shown with an old stylesheet.
-fn plain(kind: &'static str, text: &'static str) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    (headers, text).into_response()
 }

@@ -2,7 +2,10 @@
 
 mod handshake;
 mod machine;
+mod page;
 mod project;
+
+pub use page::on_pages;
 
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use callboard_engine::Engine;
 use callboard_engine::ports::{CheckRunner, RepositoryFault};
 use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_runner::LocalChecks;
@@ -27,12 +28,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
         }
         Err(failure) => return vec![Finding::failed("project", &failure)],
     };
-    let mut found = vec![
-        Finding::ok("project", place.root.display().to_string()),
-        repository(&place).await,
-        permissions(&place.folder()),
-        machine::disk(&place.root),
-    ];
+    let mut found = of_place(&place).await;
     let settings = match context.settings(Some(&place), None) {
         Ok(settings) => settings,
         Err(failure) => {
@@ -58,6 +54,16 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found
 }
 
+/// The folder of the project.
+pub(super) async fn of_place(place: &Place) -> Vec<Finding> {
+    vec![
+        Finding::ok("project", place.root.display().to_string()),
+        repository(place).await,
+        permissions(&place.folder()),
+        machine::disk(&place.root),
+    ]
+}
+
 async fn repository(place: &Place) -> Finding {
     if !place.is_in_git() {
         return Finding::warn(
@@ -77,7 +83,7 @@ async fn repository(place: &Place) -> Finding {
 }
 
 /// The embedder. Without one, knowledge is still found by its words.
-fn embedder(settings: &Settings) -> Finding {
+pub(super) fn embedder(settings: &Settings) -> Finding {
     match embedder::of(settings) {
         Ok(Some(embedder)) => Finding::ok("embedder", embedder.model()),
         Ok(None) => Finding::ok("embedder", embedder::why_none(settings)),
@@ -115,7 +121,7 @@ fn permissions(folder: &Path) -> Finding {
 
 /// Processes that still have a deleted or replaced database open. They refuse every call, but no other process knows,
 /// and a new board at the old path looks whole.
-fn lost_files(settings: &Settings, place: &Place) -> Vec<Finding> {
+pub(super) fn lost_files(settings: &Settings, place: &Place) -> Vec<Finding> {
     let Some(database) = compose::store_path(settings, Some(place)) else { return Vec::new() };
     let lost: Vec<u32> = holders::of(&database)
         .iter()
@@ -141,15 +147,15 @@ fn lost_files(settings: &Settings, place: &Place) -> Vec<Finding> {
 async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {
     vec![
         database(app).await.unwrap_or_else(|failure| Finding::failed("database", &failure)),
-        clock(app),
+        clock(&app.engine),
         handshake::shake(app, settings).await,
     ]
 }
 
 /// Whether the store is ahead: then it got a time from a wrong clock, or this machine's clock is wrong.
-fn clock(app: &App) -> Finding {
+pub(super) fn clock(engine: &Engine) -> Finding {
     const AHEAD_MAX_MS: i64 = 5 * 60_000;
-    let ahead_ms = app.engine.store().now().ms_since(SystemClock.now());
+    let ahead_ms = engine.store().now().ms_since(SystemClock.now());
     if ahead_ms <= AHEAD_MAX_MS {
         return Finding::ok("clock", "the store is not ahead of this machine");
     }
@@ -159,6 +165,15 @@ fn clock(app: &App) -> Finding {
         "run date; if the clock is right, an earlier write came from a wrong clock: time goes on from \
          that write, and no data is lost",
     )
+}
+
+/// Whether the database can be written to. Its rows are not compared, which takes longer.
+pub(super) async fn answers(engine: &Engine) -> Finding {
+    let store = engine.store();
+    match async { store.ping().await.and(store.last_seq().await) }.await {
+        Ok(events) => Finding::ok("database", format!("can be written; {events} events")),
+        Err(error) => Finding::fail("database", error.to_string(), "callboard doctor"),
+    }
 }
 
 async fn database(app: &App) -> Result<Finding, Failure> {

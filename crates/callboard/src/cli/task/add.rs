@@ -1,9 +1,10 @@
 //! `callboard task add`.
 
+use callboard_domain::command::NewCheck;
 use callboard_domain::task::contract::{VerificationContract, VerificationKind};
 use callboard_engine::TaskDraft;
 
-use super::{new_check, text_or_stdin};
+use super::text_or_stdin;
 use crate::cli::context::Context;
 use crate::output::Failure;
 
@@ -62,7 +63,7 @@ pub async fn cmd_task_add(context: &Context, args: TaskAddArgs) -> Result<(), Fa
         priority: args.priority,
         parent,
         deps: open.dep_ids(&args.deps).await?,
-        checks: args.checks.iter().map(|text| new_check(text)).collect(),
+        checks: args.checks.iter().map(|line| NewCheck::of_line(line)).collect(),
         verification: args.verify.and_then(|kind| contract(&kind, args.external_ref)),
         ..TaskDraft::default()
     };

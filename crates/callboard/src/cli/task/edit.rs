@@ -1,8 +1,8 @@
 //! `callboard task edit`.
 
-use callboard_domain::command::TaskEdit;
+use callboard_domain::command::{NewCheck, TaskEdit};
 
-use super::{new_check, text_or_stdin};
+use super::text_or_stdin;
 use crate::cli::context::Context;
 use crate::output::Failure;
 
@@ -40,7 +40,8 @@ pub async fn cmd_task_edit(context: &Context, args: EditArgs) -> Result<(), Fail
         title: args.title,
         body,
         priority: args.priority,
-        checks: new_checks.then(|| args.checks.iter().map(|text| new_check(text)).collect()),
+        checks: new_checks
+            .then(|| args.checks.iter().map(|line| NewCheck::of_line(line)).collect()),
     };
     open.print_changed(&open.engine().task_edit(&open.op("edit"), edit).await?)
 }

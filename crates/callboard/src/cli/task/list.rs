@@ -67,7 +67,7 @@ pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), 
             && search.as_ref().is_none_or(has)
     };
     let (rows, more) = collect(&open, filter, limit, wanted).await?;
-    open.print_rows(&rows, more)?;
+    open.print_rows(&rows, more).await?;
     if rows.it.is_empty() && !context.out.json {
         context.out.note("no task matches; callboard task add \"…\" makes one");
     }

@@ -10,8 +10,6 @@ mod rm;
 mod show;
 mod verify;
 
-use callboard_domain::command::NewCheck;
-
 use super::context::Context;
 use crate::output::Failure;
 
@@ -46,19 +44,6 @@ impl TaskCommand {
             TaskCommand::Rm(args) => rm::cmd_task_rm(context, args).await,
         }
     }
-}
-
-/// The maximum length of a description made from a command.
-const DESC_CHARS_MAX: usize = 200;
-
-/// Reads `--check`: a shell line, or `manual: TEXT`.
-fn new_check(text: &str) -> NewCheck {
-    if let Some(desc) = text.trim_start().strip_prefix("manual:") {
-        return NewCheck { desc: desc.trim().into(), manual: true, ..NewCheck::default() };
-    }
-    let first_line = text.trim().lines().next().unwrap_or_default();
-    let desc = first_line.chars().take(DESC_CHARS_MAX).collect();
-    NewCheck { desc, cmd: Some(text.into()), ..NewCheck::default() }
 }
 
 /// A text argument; `-` reads standard input.

@@ -119,13 +119,19 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
 pub(crate) fn plan_reject(
     world: &World<'_>,
     id: PlanId,
+    words: Option<&str>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let plan = draft(world, id)?;
+    let mut data = json!({"plan": id});
+    if let Some(words) = words {
+        let blank = "words cannot be blank";
+        data["words"] = input::said("words", words, WORDS_CHARS_MAX, blank)?.into();
+    }
     let state = PlanState::Rejected { at: now, by: world.actor.clone() };
     Ok(Change {
         writes: vec![Write::Org(OrgWrite::PlanUpdate { plan: Plan { state, ..plan.clone() } })],
-        events: vec![event(world, EventName::PlanRejected, json!({"plan": id}))],
+        events: vec![event(world, EventName::PlanRejected, data)],
         reply: Reply::Plan(id),
         but: None,
     })

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::board::card::{Failed, ReviewState};
+use crate::board::card::Failed;
 use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::agent::{no_epic, no_task, not_of_epic};
 use crate::crew::letters::{self, Letter};
@@ -284,7 +284,7 @@ pub(crate) fn crew_return(
     // Work that is done again is judged again.
     pulls::revoke(&mut draft);
     draft.task.verification = None;
-    draft.card.review = Some(review::decision(&draft, ReviewState::Rejected, &words));
+    draft.card.review = Some(review::sent_back(&draft, &words));
     block::lift(&mut draft);
     draft.event(EventName::ReviewRejected, json!({}));
     let label = label_of(world.policy, Phase::Working)?.clone();

@@ -2,6 +2,7 @@
 //! stays with the card.
 
 pub mod checks;
+pub mod reject;
 
 use serde_json::json;
 
@@ -51,6 +52,7 @@ pub(crate) fn review_request(
         merge_commit: None,
         is_advice: false,
         tree: None,
+        rounds: rounds(&draft),
     };
     draft.card.review = Some(review);
     draft.event(EventName::ReviewRequested, json!({}));
@@ -67,7 +69,7 @@ pub(crate) fn review_decide(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     input::longest("feedback", &decision.feedback, REVIEW_CHARS_MAX)?;
-    let mut draft = Draft::of_task(world, decision.task, now)?;
+    let draft = Draft::of_task(world, decision.task, now)?;
     if draft.task.phase != Phase::Review {
         let label = draft.task.label.clone();
         return Err(Refusal::ReviewNotReady { task: decision.task, label });
@@ -76,20 +78,7 @@ pub(crate) fn review_decide(
         ReviewVerdict::Approve { unmerged, as_reviewer } => {
             approve(draft, decision, unmerged, as_reviewer)
         }
-        ReviewVerdict::Reject { to } => {
-            let label = label_of(world.policy, to)?.clone();
-            let rejection = self::decision(&draft, ReviewState::Rejected, &decision.feedback);
-            draft.card.review = Some(rejection);
-            // Work that is done again is judged again.
-            draft.task.verification = None;
-            draft.event(EventName::ReviewRejected, json!({}));
-            go(&mut draft, &label);
-            if draft.live.is_none() && draft.task.assignee.is_some() {
-                draft.unassign();
-            }
-            draft.entry("rejected", said(&decision.feedback));
-            Ok(draft.done())
-        }
+        ReviewVerdict::Reject { to } => reject::reject(draft, decision, to),
     }
 }
 
@@ -308,5 +297,17 @@ pub(crate) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) ->
         merge_commit: None,
         is_advice: false,
         tree: None,
+        rounds: rounds(draft),
     }
+}
+
+/// A decision that sends the work back, which is one more round.
+pub(crate) fn sent_back(draft: &Draft<'_>, feedback: &str) -> Review {
+    let rejection = decision(draft, ReviewState::Rejected, feedback);
+    Review { rounds: rejection.rounds.saturating_add(1), ..rejection }
+}
+
+/// How many times the work was sent back so far.
+pub(crate) fn rounds(draft: &Draft<'_>) -> u32 {
+    draft.card.review.as_ref().map_or(0, |review| review.rounds)
 }

@@ -139,3 +139,32 @@ pub(crate) fn delivery_try(
         but: None,
     })
 }
+
+/// Queues a message that waits, was taken or was given up. Its tries go on: after the last pause one more try is made.
+pub(crate) fn delivery_again(
+    world: &World<'_>,
+    id: JobId,
+    (about, to): (Topic, &str),
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let found = world.job.as_ref().filter(|job| job.kind == JobKind::Deliver);
+    let job = found.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    if matches!(job.state, JobState::Running { until, .. } if now < until) {
+        return Err(Refusal::invalid("this message is being sent now"));
+    }
+    let data = json!({
+        about.noun(): about.to_string(),
+        "delivery": id.to_string(),
+        "to": to,
+    });
+    let subject = world.subject.as_ref().map(|subject| &subject.task);
+    let about = subject.map(|task| About { project: task.project, task: task.id, attempt: None });
+    let job = Job { state: JobState::Queued { due_at: now }, ..job.clone() };
+    let actor = world.actor.clone();
+    Ok(Change {
+        writes: job_writes(world, Some(job), None),
+        events: vec![Event { actor, name: EventName::WebhookQueued, about, data }],
+        reply: Reply::Job(id),
+        but: None,
+    })
+}

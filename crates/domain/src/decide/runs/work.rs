@@ -454,6 +454,7 @@ fn requested(draft: &mut Draft<'_>, summary: &str, agent: &Actor) {
         merge_commit: None,
         is_advice: false,
         tree: None,
+        rounds: review::rounds(draft),
     };
     draft.card.review = Some(review);
     draft.event(EventName::ReviewRequested, json!({"by": agent}));

@@ -1,6 +1,7 @@
 //! Worktrees of tasks in real repositories, most with a bare `origin`, and the fate of the work in them.
 
 mod branch;
+mod changes;
 mod diff;
 mod file;
 mod guarded;

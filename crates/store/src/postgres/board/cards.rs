@@ -69,7 +69,11 @@ pub(crate) async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Option<Be
     Ok(known.and_then(|_| found.remove(&task.id)))
 }
 
-async fn of_tasks(db: &Db, ids: &[Uuid], scratchpads: bool) -> Result<HashMap<Id, Beside>> {
+pub(crate) async fn of_tasks(
+    db: &Db,
+    ids: &[Uuid],
+    scratchpads: bool,
+) -> Result<HashMap<Id, Beside>> {
     let found = read::all(db, &sql(), &[&ids, &scratchpads]).await?;
     found.iter().map(beside).collect()
 }

@@ -23,6 +23,7 @@ use crate::table::project::{
     self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
 };
 use crate::table::{Cells, event};
+use crate::task::filter::Filter;
 use crate::{BackQuery, OrgStore, StoreError};
 
 pub(crate) async fn rows(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
@@ -209,11 +210,12 @@ impl OrgStore for PostgresStore {
     }
 
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError> {
-        let (sql, query) = (query.sql('$'), &query);
-        let sql = sql.as_str();
+        let filter = Filter::of_events_back(read::SIGN, &query);
+        let (sql, taken) = (query.sql(&filter), read::Taken::from(filter));
+        let (sql, taken) = (sql.as_str(), &taken);
         self.shared
             .read(|db| async move {
-                let found = read::all(&db, sql, &[&&*query.org, &query.below()]).await?;
+                let found = read::all(&db, sql, &taken.values()).await?;
                 found.iter().map(|row| event::read(&mut row.reader())).collect()
             })
             .await

@@ -5,7 +5,7 @@ pub(crate) mod epics;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use callboard_domain::crew::{Agent, AgentId, Decision, MailId};
+use callboard_domain::crew::{Agent, AgentId, Decision, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::crew::epics::workers_count;
-use crate::crew::{epics_sql, unread_sql};
+use crate::crew::{answers_sql, epics_sql, unread_sql};
 use crate::postgres::batch::Batch;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
@@ -171,6 +171,24 @@ impl CrewStore for PostgresStore {
                 let (limit, to) = (query.limit as i64, query.to.as_ref().map(AgentId::as_str));
                 let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org, &before, &limit];
                 values.extend(to.as_ref().map(|to| to as &(dyn ToSql + Sync)));
+                read::all(&db, sql, &values).await?.iter().map(mail_row).collect()
+            })
+            .await
+    }
+
+    async fn mail_answers(
+        &self,
+        org: &str,
+        mail: &Mail,
+        limit: usize,
+    ) -> Result<Vec<MailSeen>, StoreError> {
+        let sql = &answers_sql(mail.from.as_ref(), '$');
+        self.shared
+            .read_in(org, |db, org| async move {
+                let (id, limit) = (uuid(mail.id.0), limit as i64);
+                let from = mail.from.as_ref().map(AgentId::as_str);
+                let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org, &id, &limit];
+                values.extend(from.as_ref().map(|from| from as &(dyn ToSql + Sync)));
                 read::all(&db, sql, &values).await?.iter().map(mail_row).collect()
             })
             .await

@@ -2,3 +2,4 @@
 
 pub(crate) mod comments;
 pub(crate) mod free;
+pub(crate) mod span;

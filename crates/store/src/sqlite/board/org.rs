@@ -11,7 +11,7 @@ use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::OrgWrite;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
 
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, read, rows};
@@ -20,6 +20,7 @@ use crate::table::project::{
     self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
 };
 use crate::table::{Cells, event};
+use crate::task::filter::Filter;
 use crate::{BackQuery, OrgStore, StoreError};
 
 pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
@@ -194,9 +195,9 @@ impl OrgStore for SqliteStore {
 
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError> {
         self.read(move |db, _| {
-            let sql = query.sql('?');
-            let found = db.prepare_cached(&sql).and_then(|mut found| {
-                let values = params![&*query.org, query.below()];
+            let filter = Filter::of_events_back(read::SIGN, &query);
+            let found = db.prepare_cached(&query.sql(&filter)).and_then(|mut found| {
+                let values = params_from_iter(filter.values);
                 found.query_map(values, |row| event::read(&mut row.reader()))?.collect()
             });
             found.map_err(from_sqlite)

@@ -3,7 +3,7 @@
 pub(crate) mod epics;
 
 use async_trait::async_trait;
-use callboard_domain::crew::{Agent, AgentId, Decision, MailId};
+use callboard_domain::crew::{Agent, AgentId, Decision, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
@@ -11,7 +11,7 @@ use callboard_domain::world::{CrewWorld, CrewWrite};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::crew::epics::workers_count;
-use crate::crew::{epics_sql, unread_sql};
+use crate::crew::{answers_sql, epics_sql, unread_sql};
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, rows};
 use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
@@ -129,6 +129,26 @@ impl CrewStore for SqliteStore {
             found.map_err(from_sqlite)
         })
         .await
+    }
+
+    async fn mail_answers(
+        &self,
+        org: &str,
+        mail: &Mail,
+        limit: usize,
+    ) -> Result<Vec<MailSeen>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let (id, limit) = (mail.id.0.to_bytes(), limit as i64);
+            let sql = answers_sql(mail.from.as_ref(), '?');
+            let found = db.prepare_cached(&sql).and_then(|mut found| {
+                match &mail.from {
+                    Some(from) => found.query_map(params![org, id, limit, from.as_str()], mail_row),
+                    None => found.query_map(params![org, id, limit], mail_row),
+                }?
+                .collect()
+            });
+            found.map_err(from_sqlite)
+        })
     }
 
     async fn mails_unread(&self, org: &str, to: Option<&AgentId>) -> Result<u64, StoreError> {

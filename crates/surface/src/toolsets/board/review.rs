@@ -3,7 +3,7 @@
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::Profile;
 use callboard_domain::task::TaskRecord;
-use callboard_engine::{ReviewEnd, ReviewSeen, Reviewed};
+use callboard_engine::{Rejection, ReviewEnd, ReviewSeen, Reviewed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -112,7 +112,8 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
         }
         Action::Reject => {
             let to = args.rejection_action.map_or(Phase::Working, RejectionAction::phase);
-            let record = call.engine.review_reject(call.op, task, feedback, to).await?.it;
+            let rejection = Rejection::of(feedback, to);
+            let record = call.engine.review_reject(call.op, task, rejection).await?.it;
             let done = Envelope::yes("Rejected").code("REJECTED");
             Ok(done.answer(call, fields(&record)))
         }

@@ -1,9 +1,17 @@
-//! An event as a sentence: the actor, the verb, the task and the details.
+//! Events in words: as a sentence with the actor, the verb, the task and the details, or as a short line of names and
+//! codes.
 
-use callboard_domain::event::{EventName, LoggedEvent};
 use serde_json::Value;
 
-use super::view::plain;
+use super::{EventName, LoggedEvent};
+
+/// Text that a caller wrote. A short line leaves it out; a sentence has it.
+const WRITTEN: &[&str] = &["progress", "reason", "subject", "summary", "text", "title"];
+
+/// A text on one line: control characters become spaces.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
 
 /// `agent:w1 claimed SHOP-12 Add flag`, then the other details of the event. `called` is the name and the title of the
 /// task; a removed task is shown by its id and the title that the event has.
@@ -21,6 +29,12 @@ pub fn sentence(event: &LoggedEvent, called: Option<&str>) -> String {
         words += &format!(" ({more})");
     }
     words
+}
+
+/// The names and codes of an event without its actor and task: `fence 2, kind graph`. No text that a caller wrote is
+/// part of it.
+pub fn short(event: &LoggedEvent) -> String {
+    details(&event.data, WRITTEN)
 }
 
 /// The verb of an event, and the keys of the data that it already mentions.

@@ -1,0 +1,151 @@
+//! The pages of jobs on a real server: the queue, the course of a run, its questions, its output and its files.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::agents::{FREE, Shop};
+use crate::http::Server;
+use crate::peer::command;
+use crate::questions;
+use crate::web::{HERE, Site, cli};
+
+const HOSTILE: &str = "<script>alert(1)</script>";
+
+/// A server of a shop that starts agents, or one that starts none.
+fn site(shop: &Shop, starts: bool) -> Site {
+    let mut serve = command(shop.board.path());
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).env(FREE.0, FREE.1).stderr(Stdio::null());
+    if !starts {
+        serve.arg("--no-runner");
+    }
+    Site::over(Server::over(serve)).opened(shop.board.path())
+}
+
+fn add(shop: &Shop) -> String {
+    let made = cli(shop.board.path(), &["task", "add", &format!("Say {HOSTILE}")]);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn start(shop: &Shop, task: &str) -> String {
+    let started: Value = cli(shop.board.path(), &["run", task]);
+    started["job"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned()
+}
+
+/// The page of a job once it has these words.
+fn until(site: &Site, path: &str, words: &str) -> String {
+    loop {
+        let page = site.get(path);
+        assert_eq!(page.status, 200, "{}", page.text);
+        if page.text.contains(words) {
+            return page.text;
+        }
+        assert!(!page.text.contains("Failed"), "{}", page.text);
+    }
+}
+
+#[test]
+fn a_queued_job_says_why_it_waits_and_is_canceled_and_queued_again() {
+    let shop = Shop::open(None, "cat > /dev/null\n");
+    let (first, second) = (add(&shop), add(&shop));
+    let (job, next) = (start(&shop, &first), start(&shop, &second));
+    let site = site(&shop, false);
+    let list = site.get("/jobs").text;
+    assert!(list.contains("&lt;script&gt;") && !list.contains(HOSTILE), "{list}");
+    assert!(
+        list.contains("Next in the queue.") && list.contains("Place 2 in the queue."),
+        "{list}"
+    );
+    assert!(list.contains("No process starts agents on "), "{list}");
+    assert!(list.contains(&format!("/jobs/{job}")) && list.contains("0 running, 2 queued"));
+    assert!(site.get("/jobs?state=running").text.contains("No job is running"));
+
+    let path = format!("/jobs/{job}");
+    let page = site.get(&path).text;
+    assert!(page.contains("Queued") && page.contains("Next in the queue."), "{page}");
+    assert!(page.contains("Nothing is printed yet"), "{page}");
+    let end = &job[job.len() - 8..];
+    assert!(site.get(&format!("/jobs/{end}")).text.contains(&path), "an end of an id is enough");
+    for missing in ["/jobs/zz", "/jobs/job_01k0v3e8xq7rjw2m5c9n4d6t0z", "/jobs/%3Cb%3E"] {
+        assert_eq!(site.get(missing).status, 404, "{missing}");
+    }
+    assert_eq!(site.get(&format!("{path}/files/logs.txt")).status, 404);
+    assert_eq!(site.get(&format!("{path}/files/..%2Fsecret")).status, 404);
+
+    let state = |job: &str| cli(shop.board.path(), &["job", "show", job])["state"].clone();
+    assert_eq!(site.post(&format!("{path}/explode"), HERE, &[]).status, 400);
+    assert_eq!(site.post(&format!("{path}/answer"), HERE, &[("answer", "yes")]).status, 403);
+    let foreign = ("Sec-Fetch-Site", "cross-site");
+    assert_eq!(site.post(&format!("{path}/cancel"), foreign, &[]).status, 403);
+    assert_eq!(state(&job), "QUEUED");
+    let canceled = site.post(&format!("{path}/cancel"), HERE, &[]);
+    assert_eq!((canceled.status, &*canceled.to), (303, &*path));
+    assert_eq!((state(&job), state(&next)), ("CANCELED".into(), "QUEUED".into()));
+    assert!(site.get(&path).text.contains("Run again"));
+    assert!(site.get(&format!("/jobs/{next}")).text.contains("Next in the queue."));
+
+    // A form that is sent twice queues one job.
+    let twice = [0, 1].map(|_| site.post(&format!("{path}/again"), HERE, &[("once", "k1")]));
+    assert_eq!((twice[0].status, &twice[0].to), (303, &twice[1].to));
+    assert_ne!(twice[0].to, path);
+    assert!(site.get(&twice[0].to).text.contains("Place 2 in the queue."));
+
+    let local = site.left();
+    assert!(!local.get(&twice[0].to).text.contains("method=\"post\""), "read only");
+    assert_eq!(local.post(&format!("{}/cancel", twice[0].to), HERE, &[]).status, 403);
+}
+
+#[test]
+fn an_agent_that_asks_is_answered_on_the_page_of_its_job() {
+    let shop = questions::open(&["make one", "make two"]);
+    let site = site(&shop, true);
+    let task = add(&shop);
+    let path = format!("/jobs/{}", start(&shop, &task));
+    let page = until(&site, &path, "Allow once");
+    assert!(page.contains("May it run <code>make one</code>?"), "{page}");
+    assert!(page.contains("Worktree and start of the agent") && page.contains("Question 1, asks"));
+    assert!(site.get("/jobs").text.contains("1 asking"));
+    let answer = format!("{path}/answer");
+    let unsure = [("number", "1"), ("answer", "perhaps")];
+    assert_eq!(site.post(&answer, HERE, &unsure).status, 400);
+    let yes = [("number", "1"), ("answer", "yes")];
+    assert_eq!(site.post(&answer, HERE, &yes).status, 303);
+    let page = until(&site, &path, "May it run <code>make two</code>?");
+    assert!(page.contains("Question 1, allowed"), "{page}");
+    let late = site.post(&answer, HERE, &yes);
+    assert_eq!(late.status, 403);
+    assert!(late.text.contains("Nothing was changed"), "{}", late.text);
+    assert_eq!(site.post(&answer, HERE, &[("number", "2"), ("answer", "no")]).status, 303);
+
+    let page = until(&site, &path, "Succeeded");
+    assert!(page.contains("Question 2, refused: <code>make two</code>"), "{page}");
+    assert!(page.contains("Review requested") && page.contains("Told yes no"), "{page}");
+    let log = site.get(&format!("{path}/files/logs.txt"));
+    assert!(log.text.contains("[granted] Try it"), "{}", log.text);
+    let facts = site.get("/jobs?state=succeeded").text;
+    assert!(facts.contains(&path), "{facts}");
+}
+
+#[test]
+fn the_output_of_an_agent_is_plain_text_and_a_download() {
+    let script = format!(
+        "cat > /dev/null\nprintf '\\033[31m{HOSTILE}\\033[0m\\n'\necho hello > hello.txt\necho '<complete/>'\n"
+    );
+    let shop = Shop::open(None, &script);
+    let task = add(&shop);
+    let mut run = command(shop.board.path());
+    run.args(["run", &task, "--here"]).env(FREE.0, FREE.1);
+    assert!(run.output().unwrap().status.success());
+    let site = site(&shop, false);
+    let jobs = cli(shop.board.path(), &["job", "list"])["works"].clone();
+    let path = format!("/jobs/{}", jobs[0]["id"].as_str().unwrap());
+    let page = site.get(&path).text;
+    assert!(page.contains("<span>&lt;script&gt;alert(1)&lt;/script&gt;</span>"), "{page}");
+    assert!(!page.contains(HOSTILE) && !page.contains('\u{1b}'), "{page}");
+    let request = site.agent.get(format!("{}{path}/files/logs.txt", site.server.url));
+    let mut file = request.header("Cookie", &site.cookie).call().unwrap();
+    assert_eq!(file.headers()["content-disposition"], "attachment");
+    assert_eq!(file.headers()["x-content-type-options"], "nosniff");
+    assert!(file.headers()["content-type"].to_str().unwrap().starts_with("text/plain"));
+    assert!(file.body_mut().read_to_string().unwrap().contains(HOSTILE));
+}

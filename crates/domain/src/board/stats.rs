@@ -1,0 +1,311 @@
+//! Daily counts of an org: how long tasks took and waited, what checks found, what was lost. Each count comes from one
+//! event of the log and from facts that never change, so that counting again gives the same numbers.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use crate::event::{EventData, EventName};
+use crate::policy::Phase;
+use crate::time::Timestamp;
+use crate::words::words;
+
+const DAY_US: i64 = 86_400_000_000;
+
+/// The bounds of spans in seconds, from a second to a week. A histogram with these bounds loses nothing of the counts.
+pub const SPAN_BOUNDS_S: [f64; 12] = [
+    1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0,
+];
+/// Each step between two bounds has so many buckets, each a little longer than the one before.
+const PARTS: u16 = 16;
+/// The bucket of all spans above the last bound.
+const LAST: u16 = (SPAN_BOUNDS_S.len() as u16 - 1) * PARTS + 1;
+
+words! {
+    /// One thing that is counted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Measure {
+        /// A task is done: the time since its creation.
+        Lead => "lead",
+        /// A free task is taken: the time that it was free.
+        Wait => "wait",
+        /// A task is given up.
+        Canceled => "canceled",
+        /// A review sends the work back.
+        SentBack => "sent_back",
+        /// A lease runs out.
+        Expired => "expired",
+        /// A check passes.
+        Passed => "passed",
+        /// A check fails.
+        Failed => "failed",
+    }
+}
+
+/// The day of a moment, counted from 1970-01-01 in UTC.
+pub fn day_of(at: Timestamp) -> i64 {
+    at.0.div_euclid(DAY_US)
+}
+
+/// The first moment of a day.
+pub fn day_start(day: i64) -> Timestamp {
+    Timestamp(day.saturating_mul(DAY_US))
+}
+
+/// An event, and the facts that its measure needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurable {
+    pub at: Timestamp,
+    pub name: EventName,
+    pub data: Value,
+    /// The creation of the event's task; `None` without a task.
+    pub created_at: Option<Timestamp>,
+    /// Whether the task holds other tasks. Such a task is no work of its own.
+    pub is_plan: bool,
+    /// For a claim, the last earlier event of the task that freed or claimed it.
+    pub freed: Option<(EventName, Timestamp)>,
+}
+
+impl Measurable {
+    /// The events that are counted.
+    pub const NAMES: [EventName; 6] = [
+        EventName::TaskStatusChanged,
+        EventName::TaskClaimed,
+        EventName::ReviewRejected,
+        EventName::AttemptExpired,
+        EventName::CheckRan,
+        EventName::CheckAttested,
+    ];
+
+    /// The measure of the event with its bucket; `None` when the event counts for nothing.
+    pub fn measured(&self) -> Option<(Measure, u16)> {
+        let data = EventData::of(&self.data);
+        let once = |measure| Some((measure, 0));
+        match self.name {
+            EventName::AttemptExpired => once(Measure::Expired),
+            EventName::CheckRan | EventName::CheckAttested => match data.is_pass() {
+                true => once(Measure::Passed),
+                false => once(Measure::Failed),
+            },
+            // A reviewer agent only advises; a person or a lead sends work back.
+            EventName::ReviewRejected if self.data["advice"] != true => once(Measure::SentBack),
+            EventName::TaskStatusChanged
+                if !self.is_plan && self.data["from"] != self.data["to"] =>
+            {
+                match data.phase()? {
+                    Phase::ClosedDone => {
+                        let took_ms = self.at.ms_since(self.created_at?);
+                        Some((Measure::Lead, bucket_of(took_ms)))
+                    }
+                    Phase::ClosedCanceled => once(Measure::Canceled),
+                    Phase::Initial | Phase::Working | Phase::Review => None,
+                }
+            }
+            EventName::TaskClaimed => {
+                let (freed, at) = self.freed?;
+                // A task that was claimed before and not freed was taken over. A task that is claimed as it is created
+                // was never free.
+                let was_free = freed != EventName::TaskClaimed
+                    && !(freed == EventName::TaskCreated && at == self.at);
+                was_free.then(|| (Measure::Wait, bucket_of(self.at.ms_since(at))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The bucket of a span.
+fn bucket_of(ms: i64) -> u16 {
+    let s = ms.max(0) as f64 / 1000.0;
+    match SPAN_BOUNDS_S.iter().position(|bound| s <= *bound) {
+        None => LAST,
+        Some(0) => 0,
+        Some(step) => {
+            let (low, high) = (SPAN_BOUNDS_S[step - 1], SPAN_BOUNDS_S[step]);
+            let part = (s / low).ln() / (high / low).ln() * f64::from(PARTS);
+            // The number of a step is small, and the part is at most `PARTS`.
+            (step as u16 - 1) * PARTS + part.ceil().clamp(1.0, f64::from(PARTS)) as u16
+        }
+    }
+}
+
+/// The longest span of a bucket, in seconds.
+fn upper_s(bucket: u16) -> f64 {
+    if bucket == 0 {
+        return SPAN_BOUNDS_S[0];
+    }
+    let (step, part) = (usize::from((bucket - 1) / PARTS), (bucket - 1) % PARTS + 1);
+    match (SPAN_BOUNDS_S.get(step), SPAN_BOUNDS_S.get(step + 1)) {
+        (Some(_), Some(high)) if part == PARTS => *high,
+        (Some(low), Some(high)) => low * (high / low).powf(f64::from(part) / f64::from(PARTS)),
+        _ => SPAN_BOUNDS_S[SPAN_BOUNDS_S.len() - 1],
+    }
+}
+
+/// Spans of time, counted by buckets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spans(BTreeMap<u16, u64>);
+
+impl Spans {
+    pub fn count(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// The span that this share of the spans does not exceed, in milliseconds; exact to a few parts in a hundred.
+    pub fn quantile_ms(&self, share: f64) -> Option<i64> {
+        let count = self.count();
+        let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
+        let mut below = 0;
+        for (bucket, many) in &self.0 {
+            if below + many >= rank {
+                let low = if *bucket == 0 { 0.0 } else { upper_s(bucket - 1) };
+                let place = ((rank - below) as f64 - 0.5) / *many as f64;
+                return Some(((low + (upper_s(*bucket) - low) * place) * 1000.0) as i64);
+            }
+            below += many;
+        }
+        None
+    }
+
+    /// How many spans are above `low_s` and at most `high_s`, both of them bounds.
+    pub fn between(&self, low_s: f64, high_s: f64) -> u64 {
+        let is_in = |bucket: &u16| {
+            let upper = if *bucket == LAST { f64::INFINITY } else { upper_s(*bucket) };
+            upper > low_s && upper <= high_s
+        };
+        self.0.iter().filter(|(bucket, _)| is_in(bucket)).map(|(_, many)| many).sum()
+    }
+}
+
+/// Counts by day, measure and bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayCounts(BTreeMap<(i64, Measure, u16), u64>);
+
+impl DayCounts {
+    pub fn add(&mut self, day: i64, measure: Measure, bucket: u16, many: u64) {
+        *self.0.entry((day, measure, bucket)).or_default() += many;
+    }
+
+    /// Counts an event, if it is one that counts.
+    pub fn measure(&mut self, event: &Measurable) {
+        if let Some((measure, bucket)) = event.measured() {
+            self.add(day_of(event.at), measure, bucket, 1);
+        }
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = (i64, Measure, u16, u64)> {
+        self.0.iter().map(|((day, measure, bucket), many)| (*day, *measure, *bucket, *many))
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        for (day, measure, bucket, many) in other.rows() {
+            self.add(day, measure, bucket, many);
+        }
+    }
+
+    pub fn count(&self, days: RangeInclusive<i64>, measure: Measure) -> u64 {
+        self.spans(days, measure).count()
+    }
+
+    pub fn spans(&self, days: RangeInclusive<i64>, measure: Measure) -> Spans {
+        let mut spans = Spans::default();
+        for (_, found, bucket, many) in self.rows().filter(|(day, ..)| days.contains(day)) {
+            if found == measure {
+                *spans.0.entry(bucket).or_default() += many;
+            }
+        }
+        spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(name: EventName, at_s: i64, data: Value) -> Measurable {
+        let at = Timestamp(at_s * 1_000_000);
+        let created_at = Some(Timestamp(0));
+        Measurable { at, name, data, created_at, is_plan: false, freed: None }
+    }
+
+    #[test]
+    fn events_count_for_one_measure_or_none() {
+        let moved = |phase: &str| {
+            let data = json!({"from": "a", "to": "b", "phase": phase});
+            event(EventName::TaskStatusChanged, 60, data)
+        };
+        let claimed = |freed: Option<(EventName, i64)>| Measurable {
+            freed: freed.map(|(name, s)| (name, Timestamp(s * 1_000_000))),
+            ..event(EventName::TaskClaimed, 60, json!({}))
+        };
+        let check = |result: &str| event(EventName::CheckRan, 60, json!({"result": result}));
+        let back = |data: Value| event(EventName::ReviewRejected, 60, data);
+        let again = json!({"from": "b", "to": "b", "phase": "closed_done"});
+        let table = [
+            (moved("closed_done"), Some((Measure::Lead, 3 * PARTS))),
+            (moved("closed_canceled"), Some((Measure::Canceled, 0))),
+            (moved("review"), None),
+            (event(EventName::TaskStatusChanged, 60, again), None),
+            (Measurable { is_plan: true, ..moved("closed_done") }, None),
+            (claimed(Some((EventName::TaskCreated, 0))), Some((Measure::Wait, 3 * PARTS))),
+            (claimed(Some((EventName::AttemptExpired, 60))), Some((Measure::Wait, 0))),
+            (claimed(Some((EventName::TaskCreated, 60))), None),
+            (claimed(Some((EventName::TaskClaimed, 10))), None),
+            (claimed(None), None),
+            (check("pass"), Some((Measure::Passed, 0))),
+            (check("fail"), Some((Measure::Failed, 0))),
+            (back(json!({})), Some((Measure::SentBack, 0))),
+            (back(json!({"advice": true})), None),
+            (event(EventName::AttemptExpired, 60, json!({})), Some((Measure::Expired, 0))),
+            (event(EventName::MailSent, 60, json!({})), None),
+        ];
+        for (event, measured) in table {
+            assert_eq!(event.measured(), measured, "{event:?}");
+            let is_counted = Measurable::NAMES.contains(&event.name);
+            assert!(is_counted || measured.is_none(), "{event:?}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_holds_the_spans_up_to_its_bound() {
+        for ms in [0, 1, 999, 1000, 1001, 4999, 5000, 59_000, 3_600_000, 3_600_001, 604_800_000] {
+            let bucket = bucket_of(ms);
+            let s = ms as f64 / 1000.0;
+            assert!(s <= upper_s(bucket) * 1.000_001, "{ms} in {bucket}");
+            assert!(bucket == 0 || s >= upper_s(bucket - 1) * 0.999_999, "{ms} in {bucket}");
+        }
+        assert_eq!(bucket_of(604_800_001), LAST);
+        for (step, bound) in SPAN_BOUNDS_S.iter().enumerate() {
+            let bucket = bucket_of((bound * 1000.0) as i64);
+            assert_eq!((bucket, upper_s(bucket)), (step as u16 * PARTS, *bound));
+        }
+    }
+
+    #[test]
+    fn quantiles_are_near_the_spans_and_histograms_are_exact() {
+        let mut counts = DayCounts::default();
+        for minutes in 1..=100 {
+            counts.add(3, Measure::Lead, bucket_of(minutes * 60_000), 1);
+        }
+        let spans = counts.spans(3..=3, Measure::Lead);
+        for (share, minutes) in [(0.5, 50.0), (0.9, 90.0)] {
+            let found = spans.quantile_ms(share).expect("there are spans") as f64 / 60_000.0;
+            assert!((found / minutes - 1.0).abs() < 0.06, "{share}: {found}");
+        }
+        assert_eq!(spans.between(300.0, 900.0), 10, "6 to 15 minutes");
+        assert_eq!(spans.between(0.0, f64::INFINITY), 100);
+        assert_eq!(counts.spans(4..=9, Measure::Lead).quantile_ms(0.5), None);
+    }
+
+    #[test]
+    fn days_are_those_of_utc() {
+        let table = [(-1, -1), (0, 0), (DAY_US - 1, 0), (DAY_US, 1)];
+        for (us, day) in table {
+            assert_eq!(day_of(Timestamp(us)), day);
+        }
+        assert_eq!(day_of(day_start(20_000)), 20_000);
+    }
+}

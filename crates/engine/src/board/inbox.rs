@@ -1,0 +1,442 @@
+//! The inbox of a person: finds everything that waits for one. The order and the words are the domain's. Reads only; git
+//! is not asked.
+
+use std::collections::{HashMap, HashSet};
+
+use callboard_domain::actor::Actor;
+use callboard_domain::board::column::{Column, has_failing, is_silent};
+use callboard_domain::board::inbox::{
+    Inbox, InboxFact, InboxItem, InboxTask, InboxWanted, arrange, failing_streak,
+};
+use callboard_domain::crew::AgentId;
+use callboard_domain::decide::verification::waits_for_person;
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::Phase;
+use callboard_domain::rights::AgentType;
+use callboard_domain::runs::job::{JobKind, JobState};
+use callboard_domain::runs::run::RunRecord;
+use callboard_domain::runs::work::Role;
+use callboard_domain::task::comment::CommentKind;
+use callboard_domain::task::contract::VerificationStatus;
+use callboard_domain::task::{Check, CheckKind, Task};
+use callboard_domain::time::Timestamp;
+use callboard_store::{
+    AgentQuery, BoardAround, BoardRow, ColumnPage, ColumnsQuery, JobQuery, MailQuery, StuckQuery,
+};
+
+use crate::board::columns::BoardProjects;
+use crate::context::{OpContext, Scope};
+use crate::{At, Engine, EngineError};
+
+/// How many items of each source are looked at.
+const LOOKED_AT: usize = 300;
+/// How many tasks with a failing check are looked at for a streak.
+const STREAKS_LOOKED_AT: usize = 20;
+/// Failed runs older than this are left out.
+const NEWS_MS: i64 = 24 * 3600 * 1000;
+
+/// The inbox that a person wants to see.
+#[derive(Clone, Debug, Default)]
+pub struct InboxQuery {
+    /// Questions, failed patches, plans and mail are shown for every project: they belong to the org, or an agent
+    /// stands still.
+    pub projects: BoardProjects,
+    pub wanted: InboxWanted,
+}
+
+/// The numbers beside the entries of the navigation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NavCounts {
+    pub inbox: usize,
+    pub mail_unread: u64,
+    /// Actors with a live attempt that are not silent.
+    pub agents_at_work: usize,
+    /// Agents that this server started and that run now, out of `places`.
+    pub agents_running: usize,
+    pub places: u32,
+    pub plans_open: usize,
+    pub jobs_active: usize,
+}
+
+/// The rows of tasks that several sources of the inbox share.
+struct Looked {
+    working: Vec<BoardRow>,
+    review: Vec<BoardRow>,
+}
+
+impl Engine {
+    /// Everything that waits for a person.
+    pub async fn inbox_list(
+        &self,
+        op: &OpContext,
+        query: InboxQuery,
+    ) -> Result<At<Inbox>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let project = self.project_read(op, query.projects).await?;
+        let looked = self.inbox_look(op, project).await?;
+        self.inbox_of(op, project, &looked, &query.wanted).await
+    }
+
+    /// The numbers for the navigation. `snoozed` as in `InboxWanted`.
+    pub async fn nav_counts(
+        &self,
+        op: &OpContext,
+        query: InboxQuery,
+    ) -> Result<NavCounts, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let project = self.project_read(op, query.projects).await?;
+        let looked = self.inbox_look(op, project).await?;
+        let At { it: inbox, now } = self.inbox_of(op, project, &looked, &query.wanted).await?;
+        let live = looked.working.iter().filter_map(|row| row.newest.as_ref());
+        let at_work = live.filter(|newest| {
+            newest.is_live(now) && !is_silent(Some(newest), &self.parts.policy, now)
+        });
+        let at_work: HashSet<&Actor> = at_work.map(|newest| &newest.actor).collect();
+        let mail_unread = match op.principal.kept_to() {
+            None => store.mails_unread(org, None).await?,
+            Some(_) => 0,
+        };
+        let jobs = JobQuery {
+            org: org.clone(),
+            is_over: false,
+            kinds: JobKind::ALL.into_iter().filter(|kind| kind.is_run()).collect(),
+            state: None,
+            limit: LOOKED_AT,
+        };
+        Ok(NavCounts {
+            inbox: inbox.total(),
+            mail_unread,
+            agents_at_work: at_work.len(),
+            agents_running: self.agents_running(org).await?,
+            places: self.board_settings(org).await?.max_concurrent_agents,
+            plans_open: store.plans_open(org, LOOKED_AT).await?.len(),
+            jobs_active: store.jobs(jobs).await?.len(),
+        })
+    }
+
+    async fn inbox_look(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+    ) -> Result<Looked, EngineError> {
+        let query = ColumnsQuery {
+            org: op.principal.org.clone(),
+            project,
+            columns: vec![Column::Working, Column::Review],
+            terms: Vec::new(),
+            done_since: Timestamp(0),
+            policy: self.parts.policy.clone(),
+            limit: LOOKED_AT,
+        };
+        let mut looked = Looked { working: Vec::new(), review: Vec::new() };
+        for ColumnPage { column, rows, .. } in self.parts.store.board_columns(query).await? {
+            match column {
+                Column::Working => looked.working = rows,
+                Column::Review => looked.review = rows,
+                Column::Blocked | Column::Ready | Column::Done => {}
+            }
+        }
+        looked.review.extend(self.parts.store.epics_in_review(self.stuck(op, project)).await?);
+        Ok(looked)
+    }
+
+    async fn inbox_of(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+        looked: &Looked,
+        wanted: &InboxWanted,
+    ) -> Result<At<Inbox>, EngineError> {
+        let now = self.parts.store.now();
+        let mut items = self.items_of_runs(op, project, now).await?;
+        items.extend(self.items_of_silence(op, project).await?);
+        items.extend(self.items_of_review(op, &looked.review).await?);
+        let failing = looked.working.iter().chain(&looked.review);
+        items.extend(self.items_of_streaks(op, failing).await?);
+        items.extend(self.items_of_blocks(op, project).await?);
+        items.extend(self.items_of_org(op).await?);
+        Ok(At { it: arrange(items, wanted, now), now })
+    }
+
+    /// Open questions, and failed runs.
+    async fn items_of_runs(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+        now: Timestamp,
+    ) -> Result<Vec<InboxItem>, EngineError> {
+        let (questions, failed) =
+            (self.questions(op).await?, self.runs_failed(op, project, now).await?);
+        let tasks = questions.iter().chain(&failed).filter_map(|record| record.job.task);
+        let tasks = self.tasks_by_id(op, tasks.collect()).await?;
+        let row_of = |record: &RunRecord| record.job.task.and_then(|task| tasks.get(&task.id));
+        let task_of = |record: &RunRecord| row_of(record).map(|row| named(&row.task));
+        let asked = questions.iter().filter_map(|record| {
+            let question = self.card_question(record, now)?;
+            Some(InboxItem {
+                task: task_of(record),
+                actor: agent_of(record, row_of(record)),
+                since: question.asked_at,
+                deadline: Some(question.deadline),
+                fact: InboxFact::Question {
+                    job: question.job,
+                    number: question.number,
+                    text: question.asks.text,
+                    command: question.asks.command,
+                },
+            })
+        });
+        let failed = failed.iter().filter_map(|record| {
+            let JobState::Failed { at, reason } = &record.job.state else { return None };
+            let reason = record.run.summary.as_ref().unwrap_or(reason).clone();
+            Some(InboxItem {
+                task: task_of(record),
+                actor: agent_of(record, row_of(record)),
+                since: *at,
+                deadline: None,
+                fact: InboxFact::RunFailed { job: record.job.id, reason },
+            })
+        });
+        Ok(asked.chain(failed).collect())
+    }
+
+    /// Runs that failed within a day and were not retried since: patches, and agents on tasks that are back at the start.
+    async fn runs_failed(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+        now: Timestamp,
+    ) -> Result<Vec<RunRecord>, EngineError> {
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let patches = self.run_history(op, None, LOOKED_AT).await?;
+        let mut failed: Vec<RunRecord> = patches.into_iter().map(|seen| seen.record).collect();
+        let query = JobQuery {
+            org: org.clone(),
+            is_over: true,
+            kinds: JobKind::IN_WORKSPACES.to_vec(),
+            state: Some("failed"),
+            limit: LOOKED_AT,
+        };
+        let tasks = store.jobs(query).await?.into_iter().filter_map(|job| job.task).collect();
+        let rows = self.tasks_by_id(op, tasks).await?;
+        let is_here = |task: &Task| project.is_none_or(|project| project == task.project);
+        let back = rows.values().filter(|row| row.task.phase == Phase::Initial);
+        let back: Vec<TaskId> =
+            back.filter(|row| is_here(&row.task)).map(|row| row.task.id).collect();
+        failed.extend(store.works(org, &back, 1).await?);
+        let since = now.plus_ms(-NEWS_MS);
+        failed.retain(
+            |record| matches!(record.job.state, JobState::Failed { at, .. } if at >= since),
+        );
+        Ok(failed)
+    }
+
+    async fn tasks_by_id(
+        &self,
+        op: &OpContext,
+        mut tasks: Vec<TaskId>,
+    ) -> Result<HashMap<Id, BoardRow>, EngineError> {
+        tasks.sort();
+        tasks.dedup();
+        if tasks.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let org = &op.principal.org;
+        let rows = self.parts.store.board_tasks(org, &tasks, &self.parts.policy).await?;
+        Ok(rows.into_iter().map(|row| (row.task.id.id, row)).collect())
+    }
+
+    async fn items_of_silence(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+    ) -> Result<Vec<InboxItem>, EngineError> {
+        let rows = self.parts.store.tasks_silent(self.stuck(op, project)).await?;
+        let item = |row: BoardRow| {
+            let newest = row.newest?;
+            Some(InboxItem {
+                task: Some(named(&row.task)),
+                since: newest.heartbeat_at()?.max(newest.started_at),
+                deadline: newest.lease().map(|lease| lease.expires_at),
+                actor: Some(newest.actor),
+                fact: InboxFact::Silent,
+            })
+        };
+        Ok(rows.into_iter().filter_map(item).collect())
+    }
+
+    /// Reviews, conflicts, approved work and failed verifications.
+    async fn items_of_review(
+        &self,
+        op: &OpContext,
+        rows: &[BoardRow],
+    ) -> Result<Vec<InboxItem>, EngineError> {
+        let rows: Vec<&BoardRow> = rows.iter().filter(|row| waits_for_person(&row.task)).collect();
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<TaskId> = rows.iter().map(|row| row.task.id).collect();
+        let (org, policy) = (&op.principal.org, &self.parts.policy);
+        let around = self.parts.store.board_around(org, &ids, policy).await?;
+        let nothing = BoardAround::default();
+        let of = |row: &&BoardRow| around.get(&row.task.id.id).unwrap_or(&nothing);
+        Ok(rows.iter().map(|row| review_item(row, of(row))).collect())
+    }
+
+    /// Tasks of which a check failed again and again in the newest attempt.
+    async fn items_of_streaks<'r>(
+        &self,
+        op: &OpContext,
+        rows: impl Iterator<Item = &'r BoardRow>,
+    ) -> Result<Vec<InboxItem>, EngineError> {
+        let mut items = Vec::new();
+        let failing = rows.filter(|row| has_failing(&row.task.checks));
+        for row in failing.take(STREAKS_LOOKED_AT) {
+            let Some(newest) = &row.newest else { continue };
+            let ran = self.parts.store.checks_ran(&op.principal.org, row.task.id).await?;
+            let Some((index, times)) = failing_streak(&ran, newest.started_at) else { continue };
+            let Some(check) = row.task.checks.get(index) else { continue };
+            let since = check.verdict.as_ref().map_or(row.task.updated_at, |verdict| verdict.at);
+            items.push(InboxItem {
+                task: Some(named(&row.task)),
+                actor: Some(newest.actor.clone()),
+                since,
+                deadline: None,
+                fact: InboxFact::CheckStreak { check: command(check), times },
+            });
+        }
+        Ok(items)
+    }
+
+    /// Tasks that are blocked with a reason, and open comments.
+    async fn items_of_blocks(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+    ) -> Result<Vec<InboxItem>, EngineError> {
+        let store = &self.parts.store;
+        let mut items = Vec::new();
+        for row in store.tasks_stuck(self.stuck(op, project)).await? {
+            let Some(blocked) = &row.task.blocked else { continue };
+            items.push(InboxItem {
+                task: Some(named(&row.task)),
+                actor: Some(blocked.by.clone()),
+                since: blocked.at,
+                deadline: None,
+                fact: InboxFact::Blocked { reason: blocked.reason.clone() },
+            });
+        }
+        let comments = store.comments_open(&op.principal.org, LOOKED_AT).await?;
+        let tasks = comments.iter().map(|comment| comment.task).collect();
+        let tasks = self.tasks_by_id(op, tasks).await?;
+        for comment in comments {
+            let Some(row) = tasks.get(&comment.task.id) else { continue };
+            if project.is_some_and(|project| project != row.task.project) {
+                continue;
+            }
+            let gives_up = comment.kind == CommentKind::Nack;
+            items.push(InboxItem {
+                task: Some(named(&row.task)),
+                actor: Some(comment.author),
+                since: comment.created_at,
+                deadline: None,
+                fact: InboxFact::Comment { body: comment.body, gives_up },
+            });
+        }
+        Ok(items)
+    }
+
+    /// Failed workers, plans and mail.
+    async fn items_of_org(&self, op: &OpContext) -> Result<Vec<InboxItem>, EngineError> {
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let item = |actor: Option<Actor>, since, fact| InboxItem {
+            task: None,
+            actor,
+            since,
+            deadline: None,
+            fact,
+        };
+        let mut items = Vec::new();
+        let kind = Some(AgentType::Worker);
+        let query = AgentQuery { org: org.clone(), kind, epic: None, limit: LOOKED_AT };
+        for agent in store.agents(query).await? {
+            let Some(at) = agent.failed_at else { continue };
+            let actor = agent.id.actor();
+            items.push(item(Some(actor), at, InboxFact::WorkerFailed { agent: agent.id }));
+        }
+        for plan in store.plans_open(org, LOOKED_AT).await? {
+            let fact = InboxFact::Plan { plan: plan.id, tasks: plan.tasks.len() };
+            items.push(item(Some(plan.by), plan.at, fact));
+        }
+        // An agent that may read only its own mail does not learn of mail for people.
+        if op.principal.kept_to().is_some() {
+            return Ok(items);
+        }
+        let query = MailQuery {
+            org: org.clone(),
+            to: None,
+            unread_only: true,
+            before: None,
+            limit: LOOKED_AT,
+        };
+        for seen in store.mails(query).await? {
+            let mail = seen.mail;
+            let fact = InboxFact::Mail { mail: mail.id, subject: mail.subject };
+            items.push(item(mail.from.as_ref().map(AgentId::actor), mail.created_at, fact));
+        }
+        Ok(items)
+    }
+
+    fn stuck(&self, op: &OpContext, project: Option<i64>) -> StuckQuery {
+        let (org, policy) = (op.principal.org.clone(), self.parts.policy.clone());
+        StuckQuery { org, project, policy, limit: LOOKED_AT }
+    }
+}
+
+fn review_item(row: &BoardRow, around: &BoardAround) -> InboxItem {
+    let (task, review) = (&row.task, around.card.review.as_ref());
+    let worker = row.newest.as_ref().map(|newest| newest.actor.clone());
+    let worker = worker.or_else(|| review.map(|review| review.by.clone()));
+    let verification = task.verification.as_ref();
+    let failed = verification.filter(|known| known.status == VerificationStatus::Failed);
+    let files = review.map_or(0, |review| review.conflict_files.len());
+    let approved = review.filter(|review| review.is_approved());
+    let (actor, since, fact) = match (files, failed, approved) {
+        (1.., ..) => (worker, task.phase_at, InboxFact::Conflict { files }),
+        (0, Some(failed), _) => {
+            let reason = failed.reason.clone();
+            (worker, failed.at, InboxFact::VerificationFailed { reason })
+        }
+        (0, None, Some(review)) => {
+            let since = review.decided_at.unwrap_or(task.phase_at);
+            (Some(review.by.clone()), since, InboxFact::Approved)
+        }
+        (0, None, None) => {
+            let passed = task.checks.iter().filter(|check| check.is_pass()).count();
+            let is_open = |check: &&Check| !check.is_command() && check.verdict.is_none();
+            let for_person = task.checks.iter().filter(is_open).count();
+            let checks = task.checks.len();
+            (worker, task.phase_at, InboxFact::Review { checks, passed, for_person })
+        }
+    };
+    InboxItem { task: Some(named(task)), actor, since, deadline: None, fact }
+}
+
+fn named(task: &Task) -> InboxTask {
+    InboxTask { id: task.id, name: task.name(), title: task.title.clone(), phase: task.phase }
+}
+
+fn command(check: &Check) -> String {
+    match &check.kind {
+        CheckKind::Command { cmd, .. } => cmd.clone(),
+        CheckKind::Manual => check.desc.clone(),
+    }
+}
+
+/// The agent of a run: the worker of a crew, else the actor of the task's newest attempt.
+fn agent_of(record: &RunRecord, row: Option<&BoardRow>) -> Option<Actor> {
+    let order = record.run.order.work().filter(|order| order.role == Role::Crew);
+    let worker = order.map(|order| order.asked_by.clone());
+    worker.or_else(|| Some(row?.newest.as_ref()?.actor.clone()))
+}

@@ -1,0 +1,108 @@
+//! The changes of a task for a person who reviews them: file by file, since an earlier look, with more lines around a
+//! change. Reads only; git writes nothing.
+
+use std::ops::RangeInclusive;
+
+use crate::board::card::CardSeen;
+use crate::board::workspace::WorkspacePart;
+use crate::context::{OpContext, Scope};
+use crate::ports::{ChangesQuery, FileLines, PatchWish, Worktree, WorktreeChanges, WorktreeFault};
+use crate::task::place::WorkspaceFault;
+use crate::{Engine, EngineError};
+
+/// The changes of a task in one repository.
+#[derive(Clone, Debug)]
+pub struct WorkspaceChanges {
+    pub part: WorkspacePart,
+    /// The name of the repository.
+    pub name: String,
+    /// The folder that stands before each path of a task with several repositories, with a slash; else empty. The
+    /// paths in `changes` are without it.
+    pub below: String,
+    pub changes: WorktreeChanges,
+}
+
+impl Engine {
+    /// The changes of a task's work in each of its repositories. The path in the query, and a commit, are of the
+    /// repository whose name the path begins with; without a path every repository is asked, and one that does not
+    /// know the commit of the last look shows all of its changes.
+    pub async fn workspace_changes(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+        query: &ChangesQuery,
+    ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+        let parts = match self.parts_with_work(op, card).await? {
+            Ok(parts) => parts,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let mut found = Vec::new();
+        for WorkedPart { part, worktree, name, below } in parts {
+            let mut query = query.clone();
+            if let PatchWish::File(path) = &mut query.patch {
+                match path.strip_prefix(&below) {
+                    Some(rest) => *path = rest.to_owned(),
+                    None => continue,
+                }
+            }
+            match shop.worktrees.worktree_changes(&worktree, &part.target, &query).await {
+                Ok(changes) => found.push(WorkspaceChanges { part, name, below, changes }),
+                Err(fault) => return Ok(Err(fault.into())),
+            }
+        }
+        if let (PatchWish::File(path), true) = (&query.patch, found.is_empty()) {
+            return Ok(Err(WorktreeFault::NotChanged(path.clone()).into()));
+        }
+        Ok(Ok(found))
+    }
+
+    /// Lines of a changed file as it is now. With several repositories, the path begins with the name of one.
+    pub async fn workspace_lines(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+        path: &str,
+        lines: RangeInclusive<u32>,
+    ) -> Result<Result<FileLines, WorkspaceFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+        let parts = match self.parts_with_work(op, card).await? {
+            Ok(parts) => parts,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        for WorkedPart { part, worktree, below, .. } in parts {
+            let Some(rest) = path.strip_prefix(&below) else { continue };
+            let found = shop.worktrees.worktree_lines(&worktree, &part.target, rest, lines).await;
+            return Ok(found.map_err(Into::into));
+        }
+        Ok(Err(WorktreeFault::NotChanged(path.into()).into()))
+    }
+
+    /// The parts of a workspace that have a worktree.
+    async fn parts_with_work(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+    ) -> Result<Result<Vec<WorkedPart>, WorkspaceFault>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let CardSeen { record, card, .. } = card;
+        let parts = match self.workspace_find(&op.principal.org, &record.task, card).await? {
+            Ok(parts) => parts,
+            Err(fault) => return Ok(Err(fault.into())),
+        };
+        let several = parts.len() > 1;
+        let worked = parts.into_iter().filter_map(|part| {
+            let (name, worktree) = (part.name(), part.worktree.clone()?);
+            let below = if several { format!("{name}/") } else { String::new() };
+            Some(WorkedPart { part, worktree, name, below })
+        });
+        Ok(Ok(worked.collect()))
+    }
+}
+
+struct WorkedPart {
+    part: WorkspacePart,
+    worktree: Worktree,
+    name: String,
+    below: String,
+}

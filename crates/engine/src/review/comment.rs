@@ -1,0 +1,176 @@
+//! Sending work back with comments, and what became of the comments since.
+
+use std::collections::HashMap;
+
+use callboard_domain::command::{ReviewDecide, ReviewSends, ReviewVerdict};
+use callboard_domain::decide::rejected;
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::review::answer::{CommentState, comment_state};
+use callboard_domain::review::{ReviewComment, SentComment};
+use callboard_domain::task::TaskRecord;
+
+use super::draft::reviewer;
+use crate::board::card::CardSeen;
+use crate::board::workspace::WorkspaceSeen;
+use crate::context::{OpContext, Scope};
+use crate::ports::FileFault;
+use crate::{At, Engine, EngineError};
+
+/// How much of a file is read to find the lines of a comment.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A rejection as a caller wants it.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    pub feedback: String,
+    /// The phase that the task goes back to.
+    pub to: Phase,
+    /// Comments besides the drafts.
+    pub comments: Vec<ReviewComment>,
+    /// Also sends all drafts of the caller.
+    pub with_drafts: bool,
+    /// The commit that the caller saw; `None`: with comments, the head of the task's workspace here.
+    pub head: Option<String>,
+}
+
+impl Rejection {
+    /// A rejection without comments.
+    pub fn of(feedback: String, to: Phase) -> Self {
+        Self { feedback, to, comments: Vec::new(), with_drafts: false, head: None }
+    }
+}
+
+/// The comments that were sent about a task.
+#[derive(Clone, Debug)]
+pub struct ReviewComments {
+    /// The head of the work now; `None` without a workspace here.
+    pub head: Option<String>,
+    /// The newest round first, each round by file and line.
+    pub comments: Vec<CommentSeen>,
+}
+
+/// A sent comment, and what became of its lines.
+#[derive(Clone, Debug)]
+pub struct CommentSeen {
+    pub sent: SentComment,
+    /// `None`: the file cannot be read here.
+    pub state: Option<CommentState>,
+}
+
+impl Engine {
+    /// Sends a task back from review: one message, one transaction. The drafts that went along are sent comments then.
+    pub async fn review_reject(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        rejection: Rejection,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        op.principal.judge_on(op.tool, task)?;
+        let sends = self.sends(op, task, &rejection).await?;
+        let verdict = ReviewVerdict::Reject { to: rejection.to };
+        let feedback = rejection.feedback;
+        let decision = ReviewDecide { task, verdict, feedback, checked: None, work: None, sends };
+        self.review_decide(op, &record, decision).await
+    }
+
+    /// The exact text that `review_reject` would send now. Nothing changes.
+    pub async fn review_reject_preview(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        rejection: &Rejection,
+    ) -> Result<String, EngineError> {
+        op.principal.judge_on(op.tool, task)?;
+        let sends = self.sends(op, task, rejection).await?;
+        let drafts = self.parts.store.review_drafts(reviewer(op, task)).await?;
+        Ok(rejected(&rejection.feedback, &sends, &drafts)?.text)
+    }
+
+    /// The comments of a rejection with their ids. Git is asked for the head only when there may be a comment.
+    async fn sends(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        rejection: &Rejection,
+    ) -> Result<ReviewSends, EngineError> {
+        let Rejection { comments, with_drafts, head, .. } = rejection;
+        let head = match head {
+            Some(head) => Some(head.clone()),
+            None if comments.is_empty() && !with_drafts => None,
+            None => {
+                let seen = self.card_get(op, task).await?.it;
+                head_of(&self.workspace_get(op, &seen).await?)
+            }
+        };
+        let with_id = |comment: &ReviewComment| (self.review_comment_id(), comment.clone());
+        let comments = comments.iter().map(with_id).collect();
+        Ok(ReviewSends { comments, drafts: *with_drafts, head })
+    }
+
+    /// The comments that were sent about a task, each judged by its file as it is now. A fault of git leaves the
+    /// states open.
+    pub async fn review_comments_list(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<ReviewComments, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let sent = self.parts.store.review_comments(&op.principal.org, task).await?;
+        if sent.is_empty() {
+            return Ok(ReviewComments { head: None, comments: Vec::new() });
+        }
+        let seen: CardSeen = self.card_get(op, task).await?.it;
+        let places = self.workspace_get(op, &seen).await?;
+        let mut files = HashMap::new();
+        let mut comments = Vec::with_capacity(sent.len());
+        for sent in sent {
+            let path = &sent.comment.path;
+            if !files.contains_key(path) {
+                files.insert(path.clone(), self.file_now(&places, path).await);
+            }
+            let state = files.get(path).and_then(|file| file.as_ref()).map(|file| {
+                let lines: Option<Vec<&str>> = file.as_ref().map(|text| text.lines().collect());
+                comment_state(&sent.comment, lines.as_deref())
+            });
+            comments.push(CommentSeen { sent, state });
+        }
+        Ok(ReviewComments { head: head_of(&places), comments })
+    }
+
+    /// The text of a file of the work; `Some(None)` for a file that is gone, `None` for one that cannot be read here.
+    async fn file_now(&self, places: &[WorkspaceSeen], path: &str) -> Option<Option<String>> {
+        let shop = self.parts.workshop.as_ref()?;
+        let there: Vec<_> =
+            places.iter().filter(|seen| matches!(seen.state, Ok(Some(_)))).collect();
+        let (seen, path) = match there[..] {
+            [only] => (only, path),
+            // With several repositories, a path stands below the name of its own.
+            _ => there.iter().find_map(|seen| {
+                let below = path.strip_prefix(seen.name.as_str())?.strip_prefix('/')?;
+                Some((*seen, below))
+            })?,
+        };
+        let root = &seen.part.worktree.as_ref()?.path;
+        match shop.worktrees.file_read(root, path, FILE_BYTES_MAX).await {
+            Ok(text) => Some(Some(text)),
+            Err(FileFault::NotFound) => Some(None),
+            Err(
+                FileFault::Outside
+                | FileFault::NotPlain
+                | FileFault::TooLarge(_)
+                | FileFault::NotText
+                | FileFault::Failed(_),
+            ) => None,
+        }
+    }
+}
+
+/// The head of the first repository with a worktree.
+fn head_of(places: &[WorkspaceSeen]) -> Option<String> {
+    places.iter().find_map(|seen| match &seen.state {
+        Ok(Some(state)) => Some(state.head.clone()),
+        Ok(None) | Err(_) => None,
+    })
+}

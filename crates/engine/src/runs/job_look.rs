@@ -1,0 +1,231 @@
+//! Jobs as a person looks at them: each with its task, its place in the queue and the reason of its wait; one job with
+//! its steps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::runs::steps::{RunStep, RunStepKind, run_steps};
+use callboard_domain::task::Task;
+use callboard_domain::task::attempt::Attempt;
+use callboard_domain::time::Timestamp;
+use callboard_store::{EventQuery, JobQuery};
+
+use crate::context::OpContext;
+use crate::runs::list::{JobSeen, JobsWanted};
+use crate::task::query::AttemptFilter;
+use crate::{At, Engine, EngineError};
+
+/// How many queued jobs are counted for the places in the queues.
+const QUEUED_MAX: usize = 1000;
+/// How many events of a task are searched for the steps of a job.
+const EVENTS_MAX: usize = 20_000;
+/// How many attempts of a task are searched for the one of a run.
+const ATTEMPTS_MAX: usize = 100;
+
+/// A job in a list.
+#[derive(Clone, Debug)]
+pub struct JobLine {
+    pub seen: JobSeen,
+    /// `None` also when the task was removed.
+    pub task: Option<Task>,
+    /// Only while the job is queued.
+    pub wait: Option<JobWait>,
+}
+
+/// The wait of a queued job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobWait {
+    /// The place among the org's queued jobs of this kind, 1 for the next.
+    pub place: usize,
+    pub why: JobWaitsFor,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobWaitsFor {
+    /// The next try comes at this time.
+    Time(Timestamp),
+    /// No process starts agents on this machine; `None`: on any.
+    Runner(Option<String>),
+    /// This many agents may run at a time, and they do.
+    Place(usize),
+    /// A runner takes the job next, or after the jobs before it.
+    Turn,
+}
+
+/// One job with everything that is known about its course.
+#[derive(Clone, Debug)]
+pub struct JobLook {
+    pub line: JobLine,
+    pub steps: Vec<RunStep>,
+    /// The attempt of the newest run.
+    pub attempt: Option<Attempt>,
+    /// When the open question counts as refused.
+    pub answer_until: Option<Timestamp>,
+}
+
+/// The queues as they are now, read once for a list.
+#[derive(Default)]
+struct Queues {
+    places: HashMap<JobId, usize>,
+    /// Whether a process starts agents on a machine, and how many of each kind run there.
+    machines: HashMap<Option<String>, (bool, usize, usize)>,
+}
+
+impl Engine {
+    /// As `job_list`, each job with its task and its wait.
+    pub async fn jobs_look(
+        &self,
+        op: &OpContext,
+        wanted: JobsWanted,
+    ) -> Result<At<Vec<JobLine>>, EngineError> {
+        let jobs = self.job_list(op, wanted).await?;
+        let mut queues = Queues::default();
+        let mut lines = Vec::with_capacity(jobs.len());
+        for seen in jobs {
+            lines.push(self.job_line(op, seen, &mut queues).await?);
+        }
+        Ok(At { it: lines, now: self.parts.store.now() })
+    }
+
+    /// A job of any kind with its steps.
+    pub async fn job_look(&self, op: &OpContext, id: JobId) -> Result<At<JobLook>, EngineError> {
+        let seen = self.job_see(op, id).await?;
+        let line = self.job_line(op, seen, &mut Queues::default()).await?;
+        let (org, job) = (&op.principal.org, &line.seen.job);
+        let events = match job.task {
+            None => Vec::new(),
+            Some(_) => {
+                let query = EventQuery {
+                    org: Some(org.clone()),
+                    after: 0,
+                    task: job.task,
+                    limit: EVENTS_MAX,
+                };
+                self.parts.store.events(query).await?
+            }
+        };
+        let steps = run_steps(job, &events);
+        let attempt = self.attempt_of_run(op, &line).await?;
+        let asked = steps.iter().rev().find(|step| match step.kind {
+            RunStepKind::Question { .. } => step.ended_at.is_none(),
+            _ => false,
+        });
+        let patience = self.parts.runs.ask_timeout.as_secs() as u32;
+        let answer_until = asked.map(|step| step.began_at.plus_s(patience));
+        let it = JobLook { line, steps, attempt, answer_until };
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    async fn attempt_of_run(
+        &self,
+        op: &OpContext,
+        line: &JobLine,
+    ) -> Result<Option<Attempt>, EngineError> {
+        let fence = line.seen.run.as_ref().map(|run| run.fence).filter(|fence| *fence > 0);
+        let (Some(fence), Some(task)) = (fence, line.seen.job.task) else { return Ok(None) };
+        let filter =
+            AttemptFilter { task: Some(task), limit: ATTEMPTS_MAX, ..AttemptFilter::default() };
+        let attempts = self.attempt_list(op, filter).await?.it;
+        Ok(attempts.into_iter().find(|attempt| attempt.fence == fence))
+    }
+
+    async fn job_line(
+        &self,
+        op: &OpContext,
+        seen: JobSeen,
+        queues: &mut Queues,
+    ) -> Result<JobLine, EngineError> {
+        let org = &op.principal.org;
+        let task = match seen.job.task {
+            Some(task) => self.parts.store.task(org, task).await?.map(|record| record.task),
+            None => None,
+        };
+        let wait = match seen.job.state {
+            JobState::Queued { due_at } => Some(self.job_wait(org, &seen, due_at, queues).await?),
+            JobState::Running { .. }
+            | JobState::Stale { .. }
+            | JobState::Done { .. }
+            | JobState::Failed { .. }
+            | JobState::Canceled { .. }
+            | JobState::Expired { .. } => None,
+        };
+        Ok(JobLine { seen, task, wait })
+    }
+
+    async fn job_wait(
+        &self,
+        org: &Arc<str>,
+        seen: &JobSeen,
+        due_at: Timestamp,
+        queues: &mut Queues,
+    ) -> Result<JobWait, EngineError> {
+        let JobSeen { job, run } = seen;
+        if !queues.places.contains_key(&job.id) {
+            self.count_places(org, job, queues).await?;
+        }
+        let place = queues.places.get(&job.id).copied().unwrap_or(QUEUED_MAX);
+        let wait = |why| Ok(JobWait { place, why });
+        if due_at > self.parts.store.now() {
+            return wait(JobWaitsFor::Time(due_at));
+        }
+        let Some(run) = run else { return wait(JobWaitsFor::Turn) };
+        let machine = run.bound_to.clone();
+        let (is_there, works, patches) = self.machine_now(&machine, queues).await?;
+        let (running, most) = match job.kind {
+            JobKind::Work => {
+                (works, self.board_settings(org).await?.max_concurrent_agents as usize)
+            }
+            JobKind::Run => (patches, self.parts.runs.running_max as usize),
+            JobKind::Verify
+            | JobKind::Embed
+            | JobKind::Crew
+            | JobKind::Deliver
+            | JobKind::Stop
+            | JobKind::Check => (0, usize::MAX),
+        };
+        wait(match () {
+            () if !is_there => JobWaitsFor::Runner(machine),
+            () if running >= most => JobWaitsFor::Place(most),
+            () => JobWaitsFor::Turn,
+        })
+    }
+
+    async fn count_places(
+        &self,
+        org: &Arc<str>,
+        job: &Job,
+        queues: &mut Queues,
+    ) -> Result<(), EngineError> {
+        let query = JobQuery {
+            org: org.clone(),
+            is_over: false,
+            kinds: vec![job.kind],
+            state: Some(job.state.as_str()),
+            limit: QUEUED_MAX,
+        };
+        let mut queue = self.parts.store.jobs(query).await?;
+        queue.sort_by_key(|job| (job.priority, job.created_at, job.id));
+        let places = queue.iter().enumerate().map(|(index, job)| (job.id, index + 1));
+        queues.places.extend(places);
+        Ok(())
+    }
+
+    async fn machine_now(
+        &self,
+        machine: &Option<String>,
+        queues: &mut Queues,
+    ) -> Result<(bool, usize, usize), EngineError> {
+        if let Some(known) = queues.machines.get(machine) {
+            return Ok(*known);
+        }
+        let is_there = self.runner_is_there(machine.as_deref()).await?;
+        let name = machine.as_deref().unwrap_or(&self.parts.machine);
+        let there = self.parts.store.runs_on(name).await?;
+        let count =
+            |kind| there.iter().filter(|due| due.job.kind == kind && !due.job.is_over()).count();
+        let known = (is_there, count(JobKind::Work), count(JobKind::Run));
+        queues.machines.insert(machine.clone(), known);
+        Ok(known)
+    }
+}

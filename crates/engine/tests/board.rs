@@ -1,0 +1,213 @@
+//! The board and the inbox of a person, over a store with a clock that stands still.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use callboard_domain::board::column::Column;
+use callboard_domain::board::filter::FilterText;
+use callboard_domain::board::inbox::InboxWanted;
+use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::task::attempt::AttemptKind;
+use callboard_domain::time::Timestamp;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::ports::IdSource;
+use callboard_engine::store::clock::ManualClock;
+use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::{Op, Place, Store};
+use callboard_engine::{
+    BoardProjects, BoardQuery, DigestRule, Engine, InboxQuery, NavCounts, Parts, Quotas,
+    SWEEP_EVERY, TaskDraft,
+};
+
+struct Counting(AtomicU64);
+
+impl IdSource for Counting {
+    fn next_id(&self) -> Id {
+        Id(u128::from(self.0.fetch_add(1, Ordering::SeqCst)) << 64)
+    }
+}
+
+struct World {
+    engine: Arc<Engine>,
+    clock: Arc<ManualClock>,
+    _folder: tempfile::TempDir,
+}
+
+async fn world() -> World {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
+    let store = SqliteStore::open(&folder.path().join("test.db"), clock.clone()).expect("opens");
+    let store: Arc<dyn Store> = Arc::new(store);
+    let place = Place {
+        org: "default".into(),
+        project_name: "demo".into(),
+        prefix: Some(Prefix::parse("DEMO").expect("a prefix")),
+        repo: None,
+        store_is_inside: false,
+    };
+    let engine = Engine::new(Parts {
+        home: store.settle(place).await.expect("settles"),
+        store,
+        ids: Arc::new(Counting(AtomicU64::new(1))),
+        policy: Arc::new(Policy::default()),
+        quotas: Quotas::default(),
+        sweep_every: SWEEP_EVERY,
+        machine: "here".into(),
+        checks: None,
+        runner: "runner:test".parse().expect("an actor"),
+        forge: None,
+        check_shell: "sh".into(),
+        check_log_tail_bytes: 0,
+        digest: DigestRule::default(),
+        embedder: None,
+        runs: Default::default(),
+        board: Default::default(),
+        crew: Default::default(),
+        agents: None,
+        courier: None,
+        workshop: None,
+        is_gone: |_| false,
+    });
+    World { engine, clock, _folder: folder }
+}
+
+fn op(who: &str) -> OpContext {
+    OpContext::new(Principal::local(who.parse().expect("an actor")), "test")
+}
+
+impl World {
+    async fn task(&self, title: &str, deps: &[TaskId], parent: Option<TaskId>) -> TaskId {
+        let (title, deps) = (title.into(), deps.to_vec());
+        let draft = TaskDraft { title, deps, parent, ..TaskDraft::default() };
+        self.engine.task_create(&op("human:ana"), draft).await.expect("created").it.task.id
+    }
+
+    /// Leases a task, as other toolsets do.
+    async fn lease(&self, task: TaskId, seconds: u32) {
+        let begin = AttemptBegin {
+            attempt: AttemptId(Id(task.id.0 + 1)),
+            task,
+            kind: AttemptKind::Execution,
+            key: None,
+            expected_actor: None,
+            client: None,
+            bound_client: None,
+            model: None,
+            worktree: None,
+            branch: None,
+            head: None,
+            lease_s: Some(seconds),
+            takeover: false,
+        };
+        self.act("agent:w1", Command::AttemptBegin(begin)).await;
+    }
+
+    async fn act(&self, who: &str, command: Command) {
+        let done = self.engine.store().apply(Op {
+            org: "default".into(),
+            actor: who.parse().expect("an actor"),
+            tool: "test",
+            retry_key: None,
+            policy: self.engine.policy().clone(),
+            command,
+        });
+        done.await.expect("accepted");
+    }
+
+    /// The lines of the board: `column count: NAME title, why`.
+    async fn board(&self, filter: &str) -> Vec<String> {
+        let terms = FilterText::parse(filter).terms;
+        let query = BoardQuery { terms, by_epic: true, ..BoardQuery::default() };
+        let seen = self.engine.board_columns(&op("human:ana"), query).await.expect("readable");
+        let mut lines = Vec::new();
+        for column in seen.it.columns {
+            assert_eq!(column.count.number(), column.cards.len() + column.more);
+            for card in column.cards {
+                let epic = card
+                    .epic
+                    .map(|epic| format!(" [{} {}/{}]", epic.name, epic.closed, epic.tasks));
+                lines.push(format!(
+                    "{} {}{}: {}",
+                    column.column.as_str(),
+                    card.task.name(),
+                    epic.unwrap_or_default(),
+                    card.why.line()
+                ));
+            }
+        }
+        lines
+    }
+
+    async fn inbox(&self, snoozed: Vec<(String, Timestamp)>) -> Vec<String> {
+        let wanted = InboxWanted { snoozed, ..InboxWanted::default() };
+        let query = InboxQuery { projects: BoardProjects::All, wanted };
+        let seen = self.engine.inbox_list(&op("human:ana"), query).await.expect("readable");
+        let line = |row: callboard_domain::board::inbox::InboxRow| {
+            format!("{}: {}", row.key, row.consequence)
+        };
+        seen.it.rows.into_iter().map(line).collect()
+    }
+}
+
+#[tokio::test]
+async fn each_card_says_why_it_waits() {
+    let w = world().await;
+    let epic = w.task("epic", &[], None).await;
+    let work = w.task("work", &[], Some(epic)).await;
+    w.task("after", &[work], Some(epic)).await;
+    w.task("next", &[], None).await;
+    w.task("later", &[], None).await;
+    let review = w.task("review", &[], None).await;
+    let mut to_review = CardUpdate::of(review);
+    to_review.to = Some(Phase::Review);
+    w.act("human:ana", Command::CardUpdate(Box::new(to_review))).await;
+    w.lease(work, 7000).await;
+    assert_eq!(
+        w.board("").await,
+        [
+            "blocked DEMO-3 [DEMO-1 0/2]: Waits for DEMO-2",
+            "ready DEMO-4: Next in the queue",
+            "ready DEMO-5: Free. Place 2 in the queue",
+            "working DEMO-2 [DEMO-1 0/2]: w1 works on it",
+            "review DEMO-6: Your review",
+        ]
+    );
+    // A filter changes no place in the queue.
+    assert_eq!(w.board("later").await, ["ready DEMO-5: Free. Place 2 in the queue"]);
+    assert_eq!(w.board("phase:review").await, ["review DEMO-6: Your review"]);
+    let query = InboxQuery::default();
+    let counts = w.engine.nav_counts(&op("human:ana"), query.clone()).await.expect("readable");
+    let places = counts.places;
+    assert!(places > 0);
+    let expected = NavCounts { inbox: 1, agents_at_work: 1, places, ..NavCounts::default() };
+    assert_eq!(counts, expected);
+    assert_eq!(
+        w.inbox(Vec::new()).await,
+        ["review:DEMO-6: no checks; the work waits for a verdict"]
+    );
+
+    let stale_ms = i64::from(w.engine.policy().stale_after_s) * 1000 + 60_000;
+    w.clock.advance_ms(stale_ms);
+    let board = w.board("").await;
+    assert_eq!(board[0], "blocked DEMO-3 [DEMO-1 0/2]: Waits for DEMO-2, whose agent is silent");
+    assert!(board[3].starts_with("working DEMO-2 [DEMO-1 0/2]: Silent for "), "{board:?}");
+    let inbox = w.inbox(Vec::new()).await;
+    assert!(inbox[0].starts_with("silent:DEMO-2: lease ends in "), "{inbox:?}");
+    assert!(inbox.len() == 2 && inbox[1].starts_with("review:DEMO-6"), "{inbox:?}");
+    let until = w.engine.store().now().plus_ms(1);
+    assert_eq!(w.inbox(vec![("silent:DEMO-2".into(), until)]).await, inbox[1..]);
+    let counts = w.engine.nav_counts(&op("human:ana"), query).await.expect("readable");
+    assert_eq!((counts.inbox, counts.agents_at_work), (2, 0));
+
+    w.clock.advance_ms(7_000_000);
+    let board = w.board("").await;
+    assert_eq!(board[1], "ready DEMO-2 [DEMO-1 0/2]: Next in the queue");
+    assert_eq!(board.len(), 5, "{board:?}");
+    assert!(w.board("phase:working").await.is_empty());
+    assert_eq!(w.inbox(Vec::new()).await.len(), 1);
+    let columns = w.engine.board_columns(&op("human:ana"), BoardQuery::default()).await;
+    let columns = columns.expect("readable").it.columns;
+    assert!(columns.iter().map(|column| column.column).eq(Column::ALL));
+}

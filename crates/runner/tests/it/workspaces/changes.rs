@@ -1,0 +1,226 @@
+//! The changes of a task's work for a reviewer: files with the ids of their contents, patches of a page or of one file,
+//! and changes since an earlier look. Looking writes nothing.
+
+use std::fs;
+
+use callboard_engine::ports::{
+    ChangeStatus, ChangedFile, ChangesQuery, ChangesSince, PatchWish, Worktree, WorktreeChanges,
+    WorktreeFault, Worktrees,
+};
+use callboard_runner::LocalWorktrees;
+
+use super::{commit, head, make, status, write};
+use crate::fixture::{Repo, git_in};
+
+const ALL: PatchWish = PatchWish::Page { files_max: 400, lines_max: 20_000 };
+
+async fn try_changes(
+    worktree: &Worktree,
+    query: &ChangesQuery,
+) -> Result<WorktreeChanges, WorktreeFault> {
+    LocalWorktrees::default().worktree_changes(worktree, "main", query).await
+}
+
+async fn changes(worktree: &Worktree, query: &ChangesQuery) -> WorktreeChanges {
+    try_changes(worktree, query).await.expect("changes")
+}
+
+fn page() -> ChangesQuery {
+    ChangesQuery { patch: ALL, ..ChangesQuery::default() }
+}
+
+fn since(commit: &str) -> ChangesQuery {
+    ChangesQuery { since: Some(commit.into()), ..page() }
+}
+
+fn paths(changes: &WorktreeChanges) -> Vec<&str> {
+    changes.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+fn one<'c>(changes: &'c WorktreeChanges, path: &str) -> &'c ChangedFile {
+    changes.files.iter().find(|file| file.path == path).expect(path)
+}
+
+#[tokio::test]
+async fn files_have_contents_states_and_numbers_and_nothing_is_staged() {
+    let repo = Repo::committed();
+    repo.write("long.txt", &"line\n".repeat(20));
+    repo.write("gone.txt", "gone\n");
+    repo.commit("more");
+    let worktree = make(&repo, "CB-1").await;
+    assert_eq!(changes(&worktree, &page()).await.files, []);
+    commit(&worktree, "a.txt", "ours\nmore\n");
+    fs::rename(worktree.path.join("long.txt"), worktree.path.join("moved.txt")).expect("moves");
+    fs::remove_file(worktree.path.join("gone.txt")).expect("removes");
+    write(&worktree, "ünew.txt", "1\n2\n");
+    write(&worktree, "picture.png", "\0\0\0\n");
+    write(&worktree, "x.o", "ignored\n");
+    let objects = || git_in(&repo.path, &["count-objects"]);
+    let (known, before) = (objects(), status(&worktree.path));
+    let found = changes(&worktree, &ChangesQuery { texts: true, ..page() }).await;
+    assert_eq!((objects(), status(&worktree.path)), (known, before));
+    assert_eq!((found.since, &found.head), (ChangesSince::Base, &head(&worktree.path)));
+    assert_eq!(paths(&found), ["a.txt", "gone.txt", "moved.txt", "picture.png", "ünew.txt"]);
+    let facts = |path: &str| {
+        let file = one(&found, path);
+        (file.status, file.lines, file.old_blob.is_some(), file.new_blob.is_some())
+    };
+    assert_eq!(facts("a.txt"), (ChangeStatus::Modified, Some((2, 1)), true, true));
+    assert_eq!(facts("gone.txt"), (ChangeStatus::Deleted, Some((0, 1)), true, false));
+    assert_eq!(facts("moved.txt"), (ChangeStatus::Renamed, Some((0, 0)), true, true));
+    assert_eq!(facts("picture.png"), (ChangeStatus::Added, None, false, true));
+    assert_eq!(facts("ünew.txt"), (ChangeStatus::Added, Some((2, 0)), false, true));
+    assert_eq!(one(&found, "moved.txt").was.as_deref(), Some("long.txt"));
+    let text = |blob: &Option<String>| found.texts.get(blob.as_ref()?).map(String::as_str);
+    assert_eq!(text(&one(&found, "a.txt").old_blob), Some("one\n"));
+    assert_eq!(text(&one(&found, "a.txt").new_blob), Some("ours\nmore\n"));
+    assert_eq!(text(&one(&found, "ünew.txt").new_blob), Some("1\n2\n"), "uncommitted");
+    assert_eq!(text(&one(&found, "picture.png").new_blob), None);
+    let patch = found.patch.expect("wanted");
+    assert!(patch.contains("rename to moved.txt\n") && !patch.contains("GIT binary"), "{patch}");
+    assert_eq!(changes(&worktree, &ChangesQuery::default()).await.patch, None);
+}
+
+#[tokio::test]
+async fn a_page_leaves_out_what_does_not_fit_and_one_file_can_be_had_alone() {
+    let repo = Repo::committed();
+    let worktree = make(&repo, "CB-1").await;
+    write(&worktree, "b/large.txt", &"x\n".repeat(100));
+    write(&worktree, "c.txt", "1\n2\n3\n");
+    write(&worktree, "d.txt", "4\n");
+    fs::rename(worktree.path.join("sub/b.txt"), worktree.path.join("moved.txt")).expect("moves");
+    let in_patch = |changes: &WorktreeChanges| {
+        let files = changes.files.iter().filter(|file| file.is_in_patch);
+        files.map(|file| file.path.clone()).collect::<Vec<_>>()
+    };
+    let limits = |files_max, lines_max| ChangesQuery {
+        patch: PatchWish::Page { files_max, lines_max },
+        ..ChangesQuery::default()
+    };
+    for (files_max, lines_max, wanted) in [
+        (9, 200, vec!["b/large.txt", "c.txt", "d.txt", "moved.txt"]),
+        (9, 50, vec!["c.txt", "d.txt", "moved.txt"]),
+        (1, 200, vec!["b/large.txt"]),
+        (0, 200, vec![]),
+    ] {
+        let found = changes(&worktree, &limits(files_max, lines_max)).await;
+        assert_eq!(in_patch(&found), wanted, "{files_max} {lines_max}");
+        let patch = found.patch.expect("wanted");
+        assert_eq!(patch.matches("diff --git ").count(), wanted.len(), "{patch}");
+        assert_eq!(found.files.len(), 4);
+    }
+    let of = |path: &str| ChangesQuery { patch: PatchWish::File(path.into()), ..page() };
+    let patch = changes(&worktree, &of("moved.txt")).await.patch.expect("wanted");
+    assert!(patch.contains("rename from sub/b.txt\n"), "{patch}");
+    for path in ["a.txt", "../a.txt", "/etc/passwd", "", "b", "*.txt", ":(glob)**", "--output=x"] {
+        let fault = try_changes(&worktree, &of(path)).await.expect_err(path);
+        assert_eq!(fault, WorktreeFault::NotChanged(path.into()));
+        let lines = LocalWorktrees::default().worktree_lines(&worktree, "main", path, 1..=2).await;
+        assert_eq!(lines, Err(WorktreeFault::NotChanged(path.into())));
+    }
+    let lines = async |lines| {
+        let worktrees = LocalWorktrees::default();
+        let found = worktrees.worktree_lines(&worktree, "main", "c.txt", lines).await;
+        let found = found.expect("lines");
+        (found.first, found.lines.join(" "), found.total)
+    };
+    assert_eq!(lines(2..=9).await, (2, "2 3".into(), 3));
+    assert_eq!(lines(0..=1).await, (1, "1".into(), 3));
+    assert_eq!(lines(8..=u32::MAX).await, (8, String::new(), 3));
+    #[expect(clippy::reversed_empty_ranges, reason = "an address may say anything")]
+    let backwards = 3..=2;
+    assert_eq!(lines(backwards).await, (3, String::new(), 3));
+}
+
+#[tokio::test]
+async fn context_grows_and_spaces_are_left_out() {
+    let repo = Repo::committed();
+    let lines: String = (1..=40).map(|n| format!("line {n}\n")).collect();
+    repo.write("a.txt", &lines);
+    repo.commit("long");
+    let worktree = make(&repo, "CB-1").await;
+    write(&worktree, "a.txt", &lines.replace("line 20\n", "line twenty\n"));
+    write(&worktree, "sub/b.txt", "two  \n");
+    for (context, count) in [(0, 1), (3, 7), (23, 40), (u32::MAX, 40)] {
+        let query = ChangesQuery { context, patch: PatchWish::File("a.txt".into()), ..page() };
+        let patch = changes(&worktree, &query).await.patch.expect("wanted");
+        assert!(patch.contains(&format!(",{count} +")) || count == 1, "{context}: {patch}");
+    }
+    let found = changes(&worktree, &ChangesQuery { ignore_space: true, ..page() }).await;
+    assert_eq!(one(&found, "sub/b.txt").lines, Some((0, 0)));
+    assert!(!found.patch.expect("wanted").contains("two"));
+}
+
+#[tokio::test]
+async fn changes_since_a_look_also_after_a_rebase() {
+    let repo = Repo::committed();
+    let lines: String = (1..=40).map(|n| format!("line {n}\n")).collect();
+    repo.write("shared.txt", &lines);
+    repo.commit("shared");
+    let worktree = make(&repo, "CB-1").await;
+    let ours = lines.replace("line 30\n", "ours 30\n");
+    let seen = commit(&worktree, "shared.txt", &ours);
+    let later = commit(&worktree, "new.txt", "new\n");
+    write(&worktree, "left.txt", "not committed\n");
+
+    let found = changes(&worktree, &since(&seen)).await;
+    assert_eq!((found.since, paths(&found)), (ChangesSince::Look, vec!["left.txt", "new.txt"]));
+    let between = ChangesQuery { until: Some(later.clone()), ..since(&seen) };
+    let found = changes(&worktree, &between).await;
+    assert_eq!((found.since, paths(&found)), (ChangesSince::Look, vec!["new.txt"]));
+    assert_eq!(changes(&worktree, &since(&later)).await.files.len(), 1);
+
+    // The target moves on in a file of ours, and the branch follows.
+    repo.write("shared.txt", &lines.replace("line 2\n", "theirs 2\n"));
+    repo.commit("theirs");
+    git_in(&worktree.path, &["add", "-A"]);
+    git_in(&worktree.path, &["commit", "-q", "-m", "left"]);
+    git_in(&worktree.path, &["rebase", "-q", "main"]);
+    let found = changes(&worktree, &since(&seen)).await;
+    assert_eq!((found.since, paths(&found)), (ChangesSince::Rebased, vec!["left.txt", "new.txt"]));
+    let known = git_in(&repo.path, &["count-objects"]);
+    changes(&worktree, &since(&seen)).await;
+    assert_eq!(git_in(&repo.path, &["count-objects"]), known);
+
+    // The look cannot be brought onto the new base.
+    repo.write("shared.txt", &lines.replace("line 30\n", "theirs 30\n"));
+    repo.commit("theirs again");
+    git_in(&worktree.path, &["reset", "-q", "--hard", "main"]);
+    commit(&worktree, "new.txt", "again\n");
+    let found = changes(&worktree, &since(&seen)).await;
+    assert_eq!((found.since, paths(&found)), (ChangesSince::Unknown, vec!["new.txt"]));
+    let found = changes(&worktree, &since(&"0".repeat(40))).await;
+    assert_eq!((found.since, paths(&found)), (ChangesSince::Unknown, vec!["new.txt"]));
+    for bad in ["main", "--output=x", "HEAD", "", "abc", &seen.to_uppercase()] {
+        let fault = try_changes(&worktree, &since(bad)).await.expect_err(bad);
+        assert_eq!(fault, WorktreeFault::BadCommit(bad.into()));
+    }
+    let gone = ChangesQuery { until: Some("0".repeat(40)), ..page() };
+    assert!(matches!(try_changes(&worktree, &gone).await, Err(WorktreeFault::BadCommit(_))));
+}
+
+#[tokio::test]
+async fn an_agent_cannot_mark_its_own_work_as_generated() {
+    let repo = Repo::committed();
+    repo.write(".gitattributes", "gen/* linguist-generated\nold/* linguist-generated=true\n");
+    repo.commit("attributes");
+    let worktree = make(&repo, "CB-1").await;
+    write(&worktree, "gen/api.rs", "x\n");
+    write(&worktree, "old/api.rs", "x\n");
+    write(&worktree, "src/main.rs", "x\n");
+    write(&worktree, ".gitattributes", "* linguist-generated\n");
+    let found = changes(&worktree, &page()).await;
+    let marked = found.files.iter().filter(|file| file.is_generated);
+    let marked: Vec<&str> = marked.map(|file| file.path.as_str()).collect();
+    assert_eq!(marked, ["gen/api.rs", "old/api.rs"]);
+}
+
+#[tokio::test]
+async fn a_patch_beyond_all_bounds_is_left_out() {
+    let repo = Repo::committed();
+    let worktree = make(&repo, "CB-1").await;
+    write(&worktree, "long.txt", &"x".repeat(9 * 1024 * 1024));
+    let found = changes(&worktree, &ChangesQuery { texts: true, ..page() }).await;
+    assert_eq!((found.patch, found.texts.len()), (None, 0));
+    assert!(!found.files[0].is_in_patch);
+}

@@ -1,0 +1,534 @@
+//! The columns of the board and the sources of the inbox: queries, and the SQL that both databases share. Each statement
+//! begins at an index of its own and stops at a limit, so that the number of other tasks does not matter.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::board::card::Card;
+use callboard_domain::board::column::{COUNT_MAX, CardOrder, Column, DEPS_NAMED_MAX, OpenDep};
+use callboard_domain::board::filter::{CheckFilter, FilterTerm, FilterWants};
+use callboard_domain::board::plan::Plan;
+use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::ids::{Id, TaskId, TaskName};
+use callboard_domain::policy::Policy;
+use callboard_domain::task::Task;
+use callboard_domain::task::attempt::Attempt;
+use callboard_domain::task::comment::Comment;
+use callboard_domain::task::standing::settle;
+use callboard_domain::time::Timestamp;
+
+use crate::StoreError;
+use crate::board::cards::SEARCHED_MAX;
+use crate::table::attempt::ATTEMPT;
+use crate::table::comment::COMMENT;
+use crate::table::event::EVENT;
+use crate::table::task::{TASK, TASK_FROM};
+use crate::table::{Cells, RowReader};
+use crate::task::filter::{Filter, Value, pattern};
+
+/// Reads for the board of a person.
+#[async_trait]
+pub trait BoardStore: Send + Sync {
+    /// Columns of the board, as tasks stand now, leases judged. Plans are left out.
+    async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError>;
+    /// Tasks that wait for an answer to their block, as they stand now; the oldest first.
+    async fn tasks_stuck(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
+    /// Tasks that have not been handed over and whose holders have been silent for too long; the lease that ends first
+    /// comes first.
+    async fn tasks_silent(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
+    /// Epics in review, the oldest first.
+    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
+    /// These tasks as they stand now, in any order; unknown ones are left out.
+    async fn board_tasks(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        policy: &Policy,
+    ) -> Result<Vec<BoardRow>, StoreError>;
+    /// Cards of tasks, and their first open deps.
+    async fn board_around(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        policy: &Policy,
+    ) -> Result<HashMap<Id, BoardAround>, StoreError>;
+    /// Titles and progress of epics.
+    async fn epics_progress(
+        &self,
+        org: &str,
+        epics: &[TaskId],
+    ) -> Result<Vec<EpicProgress>, StoreError>;
+    /// Unresolved blockers, and proposals to give a task up, of open tasks; the oldest first.
+    async fn comments_open(&self, org: &str, limit: usize) -> Result<Vec<Comment>, StoreError>;
+    /// The newest runs of a task's checks, the newest first, among the newest `CHECKS_LOOKED_AT` events of the task.
+    async fn checks_ran(&self, org: &str, task: TaskId) -> Result<Vec<LoggedEvent>, StoreError>;
+    /// Plans that wait for a decision, the oldest first.
+    async fn plans_open(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError>;
+}
+
+/// How many events of a task are searched for runs of its checks.
+pub(crate) const CHECKS_LOOKED_AT: usize = 500;
+
+#[derive(Clone, Debug)]
+pub struct ColumnsQuery {
+    pub org: Arc<str>,
+    /// `None`: of every project.
+    pub project: Option<i64>,
+    pub columns: Vec<Column>,
+    /// Terms that say nothing of tasks are ignored. Other terms than an epic look at the first `SEARCHED_MAX` tasks of
+    /// each column.
+    pub terms: Vec<FilterTerm>,
+    /// Tasks that were closed before are left out.
+    pub done_since: Timestamp,
+    pub policy: Arc<Policy>,
+    /// At most so many rows of each column but Working, which has up to `COUNT_MAX`: their order depends on more than
+    /// rows of tasks.
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckQuery {
+    pub org: Arc<str>,
+    /// `None`: of every project.
+    pub project: Option<i64>,
+    pub policy: Arc<Policy>,
+    pub limit: usize,
+}
+
+/// The rows of one column in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnPage {
+    pub column: Column,
+    pub rows: Vec<BoardRow>,
+    /// The number of all rows; exact up to `COUNT_MAX`.
+    pub count: usize,
+}
+
+/// A task with its newest attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoardRow {
+    pub task: Task,
+    pub newest: Option<Attempt>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BoardAround {
+    pub card: Card,
+    /// At most `DEPS_NAMED_MAX` of the open deps.
+    pub deps: Vec<OpenDep>,
+}
+
+/// An epic with the number of its tasks, counted up to `COUNT_MAX`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpicProgress {
+    pub id: TaskId,
+    pub name: TaskName,
+    pub title: String,
+    pub closed: usize,
+    pub tasks: usize,
+}
+
+impl BoardRow {
+    /// The row as it stands at `now`.
+    pub fn as_of(mut self, policy: &Policy, now: Timestamp) -> Self {
+        settle(&mut self.task, self.newest.as_mut(), policy, now);
+        self
+    }
+
+    fn order(&self, policy: &Policy, now: Timestamp) -> CardOrder {
+        CardOrder::of(&self.task, self.newest.as_ref(), false, policy, now)
+    }
+}
+
+/// The part of the tasks that one statement lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shelf {
+    Column(Column),
+    /// Tasks that are blocked with a reason.
+    Stuck,
+}
+
+/// Whether a task that has not begun has something in its way. Must be the expression of the index `tasks_initial`.
+const IN_THE_WAY: &str = "(CASE WHEN t.open_deps > 0 OR t.blocked IS NOT NULL \
+     OR t.open_blockers > 0 THEN 1 ELSE 0 END)";
+
+impl Shelf {
+    /// The conditions; each repeats those of its index.
+    fn terms(self, filter: &mut Filter, done_since: Timestamp) {
+        if self != Shelf::Stuck {
+            // Each database needs the form that its partial indexes have.
+            filter.term(if filter.is_postgres() { "NOT t.is_plan" } else { "t.is_plan = 0" });
+        }
+        filter.term("t.removed_at IS NULL");
+        // Inequalities: SQLite would take a list of phases for the column of the index.
+        let under_way = "t.phase <> 'initial' AND t.phase <> 'closed_done' \
+             AND t.phase <> 'closed_canceled'";
+        match self {
+            Shelf::Column(Column::Blocked) => {
+                filter.term(&format!("t.phase = 'initial' AND {IN_THE_WAY} = 1"));
+            }
+            Shelf::Column(Column::Ready) => {
+                filter.term(&format!("t.phase = 'initial' AND {IN_THE_WAY} = 0"));
+            }
+            Shelf::Column(Column::Working) => {
+                filter.term(&format!("{under_way} AND t.phase = 'working'"));
+            }
+            Shelf::Column(Column::Review) => {
+                filter.term(&format!("{under_way} AND t.phase = 'review'"));
+            }
+            Shelf::Column(Column::Done) => {
+                filter.term("t.phase IN ('closed_done', 'closed_canceled')");
+                filter.with("t.phase_at >= ?", Value::Integer(done_since.0));
+            }
+            Shelf::Stuck => filter.term("t.blocked IS NOT NULL"),
+        }
+    }
+
+    /// The index that SQLite has to use: its planner knows nothing of the numbers of rows.
+    fn index(self) -> &'static str {
+        match self {
+            Shelf::Column(Column::Blocked | Column::Ready) => "tasks_initial",
+            Shelf::Column(Column::Working | Column::Review) => "tasks_under_way",
+            Shelf::Column(Column::Done) => "tasks_closed",
+            Shelf::Stuck => "tasks_blocked",
+        }
+    }
+
+    fn order(self) -> &'static str {
+        match self {
+            Shelf::Column(Column::Blocked | Column::Ready) => "t.priority, t.id",
+            Shelf::Column(Column::Working | Column::Review) => "t.phase_at, t.id",
+            Shelf::Column(Column::Done) => "t.phase_at DESC, t.id DESC",
+            Shelf::Stuck => "t.id",
+        }
+    }
+
+    /// How many rows are read.
+    pub fn limit(self, wanted: usize) -> usize {
+        if self == Shelf::Column(Column::Working) { COUNT_MAX + 1 } else { wanted }
+    }
+}
+
+/// The statements of a shelf: its rows, and their number. Both use every value.
+pub(crate) struct ShelfSql {
+    pub rows: String,
+    pub count: String,
+    pub filter: Filter,
+}
+
+impl ShelfSql {
+    /// `first` holds a project for SQLite; for PostgreSQL the org, and the query's project if it has one.
+    pub fn of(sign: char, org: i64, shelf: Shelf, query: &ColumnsQuery, first: Vec<Value>) -> Self {
+        let mut inner = Filter::of_values(sign, first);
+        let is_postgres = inner.is_postgres();
+        inner.term(if is_postgres { "t.project = j.id" } else { "t.project = ?1" });
+        shelf.terms(&mut inner, query.done_since);
+        let mut is_of_epic = false;
+        for term in &query.terms {
+            if let (FilterWants::Epic(epic), false) = (&term.wants, term.is_not) {
+                let of_epic = of_epic(&mut inner, org, epic);
+                inner.term(&format!("t.parent IS NOT NULL AND {of_epic}"));
+                is_of_epic = true;
+            }
+        }
+        let (found, mut outer) = inner.split();
+        for term in &query.terms {
+            if matches!(term.wants, FilterWants::Epic(_)) && !term.is_not {
+                continue;
+            }
+            let Some(wanted) = condition(&mut outer, org, &term.wants) else { continue };
+            // A condition on a column without a value is neither true nor false.
+            let not = if term.is_not { "NOT " } else { "" };
+            outer.term(&format!(
+                "{not}coalesce({wanted}, {})",
+                if is_postgres { "false" } else { "0" }
+            ));
+        }
+        let index = match (is_postgres, is_of_epic) {
+            (true, _) => String::new(),
+            (false, true) => "INDEXED BY tasks_by_parent".to_owned(),
+            (false, false) => format!("INDEXED BY {}", shelf.index()),
+        };
+        let (wanted, order) = (outer.sql(), shelf.order());
+        let is_searched = !wanted.is_empty();
+        let of_project = if query.project.is_some() { "AND j.id = $2" } else { "" };
+        let wanted = if is_searched { format!("WHERE {wanted}") } else { String::new() };
+        let from = |limit: usize| {
+            let limit = if is_searched { SEARCHED_MAX } else { limit };
+            let best = format!(
+                "(SELECT t.id FROM tasks t {index} WHERE {found} ORDER BY {order} LIMIT {limit}) f"
+            );
+            match is_postgres {
+                true => format!(
+                    "(SELECT f.id FROM projects j CROSS JOIN LATERAL {best} \
+                     WHERE j.org = $1 {of_project}) f JOIN tasks t ON t.id = f.id"
+                ),
+                // The join goes from the few found ids to their rows; a CROSS JOIN keeps that order.
+                false => format!("{best} CROSS JOIN tasks t ON t.id = f.id"),
+            }
+        };
+        let limit = shelf.limit(query.limit);
+        let rows = format!(
+            "SELECT {TASK}, {ATTEMPT} FROM {} LEFT JOIN tasks p ON p.id = t.parent \
+             LEFT JOIN attempts a ON a.id = t.newest_attempt {wanted} ORDER BY {order} LIMIT {limit}",
+            from(limit)
+        );
+        let most = COUNT_MAX + 1;
+        let count =
+            format!("SELECT count(*) FROM (SELECT 1 FROM {} {wanted} LIMIT {most}) c", from(most));
+        Self { rows, count, filter: outer }
+    }
+}
+
+/// The tasks of the epics with this short name, or with these words in their title.
+fn of_epic(filter: &mut Filter, org: i64, epic: &str) -> String {
+    let org = filter.value(Value::Integer(org));
+    let named = match TaskName::parse(epic) {
+        Some(name) => named(filter, "e", name),
+        None => {
+            let like = filter.value(Value::Text(pattern(&epic.to_ascii_lowercase())));
+            format!("{} LIKE {like} ESCAPE '!'", filter.folded("e.title"))
+        }
+    };
+    format!(
+        "t.parent IN (SELECT e.id FROM tasks e WHERE e.org = {org} AND e.is_plan \
+         AND e.removed_at IS NULL AND {named})"
+    )
+}
+
+/// The condition that a row of tasks has a short name.
+fn named(filter: &mut Filter, row: &str, name: TaskName) -> String {
+    let prefix = name.in_capitals().prefix;
+    let prefix = filter.value(Value::Text(prefix.as_str().to_owned()));
+    format!("(upper({row}.prefix) = {prefix} AND {row}.number = {})", name.number)
+}
+
+/// The condition of a term on a task `t`; `None` for a term that says nothing of tasks.
+fn condition(filter: &mut Filter, org: i64, wants: &FilterWants) -> Option<String> {
+    Some(match wants {
+        FilterWants::Words(words) => {
+            let like = filter.value(Value::Text(pattern(words)));
+            format!("{} LIKE {like} ESCAPE '!'", filter.folded("t.title"))
+        }
+        FilterWants::Actor(actor) => {
+            let names = match actor.contains(':') {
+                true => vec![actor.clone()],
+                false => Actor::KINDS.map(|kind| format!("{kind}:{actor}")).into(),
+            };
+            let names: Vec<String> =
+                names.into_iter().map(|name| filter.value(Value::Text(name))).collect();
+            let names = names.join(", ");
+            format!(
+                "(coalesce(t.assignee, '') IN ({names}) OR EXISTS (SELECT 1 FROM attempts n \
+                 WHERE n.id = t.newest_attempt AND n.actor IN ({names})))"
+            )
+        }
+        FilterWants::Epic(epic) => of_epic(filter, org, epic),
+        FilterWants::Check(check) => checks(*check),
+        FilterWants::Label(label) => {
+            format!("t.label = {}", filter.value(Value::Text(label.clone())))
+        }
+        FilterWants::Priority(most) => format!("t.priority <= {most}"),
+        FilterWants::Project(project) => {
+            let name = filter.value(Value::Text(project.to_ascii_lowercase()));
+            let (of_name, of_prefix) = (filter.folded("o.name"), filter.folded("o.prefix"));
+            format!(
+                "EXISTS (SELECT 1 FROM projects o WHERE o.id = t.project \
+                 AND ({of_name} = {name} OR {of_prefix} = {name}))"
+            )
+        }
+        FilterWants::Task(task) => match (task.parse::<TaskId>(), TaskName::parse(task)) {
+            (Ok(id), _) => format!("t.id = {}", filter.value(Value::Id(id.id))),
+            (Err(_), Some(name)) => named(filter, "t", name),
+            (Err(_), None) => "1 = 0".into(),
+        },
+        // The column of a task is judged when its lease is.
+        FilterWants::Phase(_) | FilterWants::Verb(_) | FilterWants::Since(_) => return None,
+    })
+}
+
+/// The results in the JSON of a task's checks. A key of JSON cannot stand in a text of JSON unescaped, so counting keys
+/// counts checks.
+fn checks(wanted: CheckFilter) -> String {
+    let count = |key: &str| {
+        format!(
+            "(length(t.checks) - length(replace(t.checks, '{key}', ''))) / {}",
+            key.chars().count()
+        )
+    };
+    let (all, passed, known) = (count("\"kind\":"), count("\"pass\":true"), count("\"verdict\":"));
+    match wanted {
+        CheckFilter::Fail => "t.checks LIKE '%\"pass\":false%'".to_owned(),
+        CheckFilter::Pass => format!("(t.checks <> '[]' AND {passed} = {all})"),
+        CheckFilter::Open => format!("{known} < {all}"),
+    }
+}
+
+impl ColumnsQuery {
+    /// The pages of what was read: each row in the column in which its task stands now. A lease that is over takes a
+    /// task from Working to another column.
+    pub(crate) fn pages(
+        &self,
+        found: Vec<(Column, Vec<BoardRow>, usize)>,
+        now: Timestamp,
+    ) -> Vec<ColumnPage> {
+        let mut pages: Vec<ColumnPage> = Vec::new();
+        let page = |column| ColumnPage { column, rows: Vec::new(), count: 0 };
+        pages.extend(self.columns.iter().map(|column| page(*column)));
+        for (column, rows, count) in found {
+            let mut moved = 0;
+            for row in rows {
+                let row = row.as_of(&self.policy, now);
+                let stands_in = Column::of(&row.task);
+                let is_moved = stands_in != column;
+                moved += usize::from(is_moved);
+                if let Some(page) =
+                    pages.iter_mut().find(|page| page.column == stands_in && self.wants(stands_in))
+                {
+                    page.rows.push(row);
+                    page.count += usize::from(is_moved);
+                }
+            }
+            if let Some(page) =
+                pages.iter_mut().find(|page| page.column == column && self.wants(column))
+            {
+                page.count += count.saturating_sub(moved);
+            }
+        }
+        for page in &mut pages {
+            page.rows.sort_by_cached_key(|row| row.order(&self.policy, now));
+            page.rows.truncate(Shelf::Column(page.column).limit(self.limit));
+        }
+        pages
+    }
+
+    /// Whether the terms allow this column.
+    fn wants(&self, column: Column) -> bool {
+        self.terms.iter().all(|term| match term.wants {
+            FilterWants::Phase(wanted) => (wanted == column) != term.is_not,
+            _ => true,
+        })
+    }
+
+    /// The shelves to read: lapsed leases of Working stand in Blocked and Ready.
+    pub(crate) fn shelves(&self) -> Vec<Column> {
+        let mut columns = self.columns.clone();
+        columns.retain(|column| self.wants(*column));
+        let has = |columns: &[Column], column| columns.contains(&column);
+        let is_initial = has(&columns, Column::Blocked) || has(&columns, Column::Ready);
+        if is_initial && !has(&columns, Column::Working) {
+            columns.push(Column::Working);
+        }
+        columns
+    }
+}
+
+impl StuckQuery {
+    /// Values: the org, now, and the moment before which a heartbeat counts as silence. The statement begins at the live
+    /// attempts; a CROSS JOIN keeps that order in SQLite.
+    pub(crate) fn silent_sql(&self, sign: char) -> String {
+        let index = if sign == '?' { "INDEXED BY attempts_live" } else { "" };
+        let project = self.project.map(|project| format!("AND t.project = {project}"));
+        let far = i64::MAX;
+        format!(
+            "SELECT {TASK}, {ATTEMPT} FROM attempts a {index} CROSS JOIN tasks t \
+             LEFT JOIN tasks p ON p.id = t.parent \
+             WHERE a.ended_at IS NULL AND t.id = a.task AND t.newest_attempt = a.id \
+             AND t.org = {sign}1 AND t.removed_at IS NULL AND t.phase IN ('initial', 'working') \
+             AND (a.lease_expires_at IS NULL OR a.lease_expires_at > {sign}2) \
+             AND a.heartbeat_at < {sign}3 AND a.started_at < {sign}3 {} \
+             ORDER BY coalesce(a.lease_expires_at, {far}), a.id LIMIT {}",
+            project.unwrap_or_default(),
+            self.limit
+        )
+    }
+
+    /// Values: the org.
+    pub(crate) fn epics_sql(&self, sign: char) -> String {
+        let project = self.project.map(|project| format!("AND t.project = {project}"));
+        format!(
+            "{} WHERE t.org = {sign}1 AND t.is_plan AND t.removed_at IS NULL \
+             AND t.phase = 'review' {} ORDER BY t.id LIMIT {}",
+            rows_sql(),
+            project.unwrap_or_default(),
+            self.limit
+        )
+    }
+
+    /// The moment before which a heartbeat counts as silence.
+    pub(crate) fn silent_before(&self, now: Timestamp) -> i64 {
+        now.plus_ms(-i64::from(self.policy.stale_after_s) * 1000).0
+    }
+
+    pub(crate) fn as_columns(&self) -> ColumnsQuery {
+        ColumnsQuery {
+            org: self.org.clone(),
+            project: self.project,
+            columns: Vec::new(),
+            terms: Vec::new(),
+            done_since: Timestamp(0),
+            policy: self.policy.clone(),
+            limit: self.limit,
+        }
+    }
+}
+
+/// Open deps `t` of tasks, with their newest attempts: the first ones of a task by their positions. Conditions on `deps` go
+/// behind it.
+pub(crate) const OPEN_DEPS: &str = "t.removed_at IS NULL \
+     AND t.phase NOT IN ('closed_done', 'closed_canceled')";
+
+pub(crate) const DEPS_MAX: usize = DEPS_NAMED_MAX;
+
+/// A task `t` beside its newest attempt.
+pub(crate) fn rows_sql() -> String {
+    format!(
+        "SELECT {TASK}, {ATTEMPT} FROM {TASK_FROM} LEFT JOIN attempts a ON a.id = t.newest_attempt"
+    )
+}
+
+/// Values: the org and the limit. The `+` keeps SQLite from beginning at the tasks of the org.
+pub(crate) fn comments_sql(sign: char) -> String {
+    format!(
+        "SELECT {COMMENT} WHERE c.resolved_at IS NULL AND c.kind IN ('blocker', 'nack') \
+         AND +t.org = {sign}1 AND t.removed_at IS NULL \
+         AND t.phase NOT IN ('closed_done', 'closed_canceled') \
+         ORDER BY c.created_at, c.id LIMIT {sign}2"
+    )
+}
+
+/// Values: the task and the org.
+pub(crate) fn checks_ran_sql(sign: char) -> String {
+    format!(
+        "SELECT {EVENT} FROM (SELECT * FROM events n WHERE n.task = {sign}1 \
+             ORDER BY n.seq DESC LIMIT {CHECKS_LOOKED_AT}) e JOIN tasks t ON t.id = e.task \
+         WHERE t.org = {sign}2 AND e.name = '{}' ORDER BY e.seq DESC",
+        EventName::CheckRan.as_str()
+    )
+}
+
+/// The number of an epic's tasks and of those that are closed, up to `COUNT_MAX`; `epic` is the epic's id.
+pub(crate) fn progress_sql(epic: &str) -> String {
+    format!(
+        "SELECT count(*) AS tasks, count(*) FILTER (WHERE k.phase IN ('closed_done', 'closed_canceled')) \
+             AS closed \
+         FROM (SELECT c.phase FROM tasks c WHERE c.parent = {epic} AND c.removed_at IS NULL \
+             LIMIT {COUNT_MAX}) k"
+    )
+}
+
+impl EpicProgress {
+    /// An epic from its number and title, not counted yet.
+    pub(crate) fn read<R: Cells>(id: TaskId, row: &mut RowReader<'_, R>) -> Result<Self, R::Error> {
+        let name = TaskName { prefix: id.prefix, number: row.count()? };
+        Ok(Self { id, name, title: row.text()?, closed: 0, tasks: 0 })
+    }
+
+    /// Takes the columns of `progress_sql`.
+    pub(crate) fn count<R: Cells>(&mut self, row: &mut RowReader<'_, R>) -> Result<(), R::Error> {
+        (self.tasks, self.closed) = (row.count()?, row.count()?);
+        Ok(())
+    }
+}

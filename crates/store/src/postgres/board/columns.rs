@@ -1,0 +1,247 @@
+//! The columns of the board and the sources of the inbox: reads.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use callboard_domain::board::column::OpenDep;
+use callboard_domain::board::plan::Plan;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::Policy;
+use callboard_domain::task::comment::Comment;
+use callboard_domain::time::Timestamp;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::board::columns::{
+    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, EpicProgress, OPEN_DEPS,
+    Shelf, ShelfSql, StuckQuery, checks_ran_sql, comments_sql, progress_sql, rows_sql,
+};
+use crate::postgres::PostgresStore;
+use crate::postgres::board::cards;
+use crate::postgres::clock;
+use crate::postgres::db::Db;
+use crate::postgres::errors::Result;
+use crate::postgres::read::{self, Taken};
+use crate::postgres::rows::uuid;
+use crate::table::attempt::ATTEMPT;
+use crate::table::plan::{self, PLAN};
+use crate::table::task::{self, TASK};
+use crate::table::{Cells, comment, event};
+use crate::task::filter::Value;
+
+async fn columns(
+    db: &Db,
+    org: i64,
+    query: &ColumnsQuery,
+    now: Timestamp,
+) -> Result<Vec<ColumnPage>> {
+    let mut found = Vec::new();
+    for column in query.shelves() {
+        let (rows, count) = shelf(db, org, Shelf::Column(column), query).await?;
+        found.push((column, rows, count));
+    }
+    Ok(query.pages(found, now))
+}
+
+/// The first rows of a shelf, and the number of all of its rows.
+async fn shelf(
+    db: &Db,
+    org: i64,
+    shelf: Shelf,
+    query: &ColumnsQuery,
+) -> Result<(Vec<BoardRow>, usize)> {
+    let first = [Some(org), query.project].into_iter().flatten().map(Value::Integer);
+    let ShelfSql { rows, count, filter } =
+        ShelfSql::of(read::SIGN, org, shelf, query, first.collect());
+    let values = Taken::from(filter);
+    let rows = board_rows(db, &rows, &values.values()).await?;
+    if rows.len() < shelf.limit(query.limit) {
+        let count = rows.len();
+        return Ok((rows, count));
+    }
+    let count: i64 = match read::one(db, &count, &values.values()).await? {
+        Some(row) => row.try_get(0)?,
+        None => 0,
+    };
+    Ok((rows, count.unsigned_abs() as usize))
+}
+
+/// Tasks of a statement. A damaged row is left out of the list rather than failing it; `doctor` names it.
+async fn board_rows(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<BoardRow>> {
+    let mut rows = Vec::new();
+    for row in read::all(db, sql, values).await? {
+        match task::read_with_attempt(&mut row.reader()) {
+            Ok((task, newest)) => rows.push(BoardRow { task, newest }),
+            Err(trouble) => {
+                tracing::error!(?trouble, "a task's row is damaged; run callboard doctor");
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn uuids(tasks: &[TaskId]) -> Vec<Uuid> {
+    tasks.iter().map(|task| uuid(task.id)).collect()
+}
+
+async fn around(
+    db: &Db,
+    tasks: &[TaskId],
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<HashMap<Id, BoardAround>> {
+    let ids = uuids(tasks);
+    let beside = cards::of_tasks(db, &ids, false).await?.into_iter();
+    let mut all: HashMap<Id, BoardAround> = beside
+        .map(|(id, beside)| (id, BoardAround { card: beside.card, deps: Vec::new() }))
+        .collect();
+    let sql = format!(
+        "SELECT w.id, {TASK}, {ATTEMPT} FROM unnest((SELECT $1::uuid[])) AS w (id) \
+         CROSS JOIN LATERAL (SELECT t.id, deps.position FROM deps JOIN tasks t ON t.id = deps.dep \
+             WHERE deps.task = w.id AND {OPEN_DEPS} ORDER BY deps.position LIMIT {DEPS_MAX}) f \
+         JOIN tasks t ON t.id = f.id LEFT JOIN tasks p ON p.id = t.parent \
+         LEFT JOIN attempts a ON a.id = t.newest_attempt ORDER BY w.id, f.position"
+    );
+    for row in read::all(db, &sql, &[&ids]).await? {
+        let mut row = row.reader();
+        let of = row.id()?;
+        let (task, newest) = task::read_with_attempt(&mut row)?;
+        let row = BoardRow { task, newest }.as_of(policy, now);
+        let dep = OpenDep::of(&row.task, row.newest.as_ref(), policy, now);
+        all.entry(of).or_default().deps.extend(dep);
+    }
+    Ok(all)
+}
+
+async fn progress(db: &Db, org: i64, epics: &[TaskId]) -> Result<Vec<EpicProgress>> {
+    let sql = format!(
+        "SELECT e.id, e.prefix, e.number, e.title, k.tasks, k.closed FROM tasks e \
+         CROSS JOIN LATERAL ({}) k WHERE e.id = ANY ($1) AND e.org = $2 AND e.removed_at IS NULL",
+        progress_sql("e.id")
+    );
+    let mut all = Vec::new();
+    for row in read::all(db, &sql, &[&uuids(epics), &org]).await? {
+        let mut row = row.reader();
+        let id = row.task()?;
+        let mut epic = EpicProgress::read(id, &mut row)?;
+        epic.count(&mut row)?;
+        all.push(epic);
+    }
+    Ok(all)
+}
+
+#[async_trait]
+impl BoardStore for PostgresStore {
+    async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError> {
+        let query = &query;
+        self.shared
+            .read_in(&query.org, |db, org| async move {
+                columns(&db, org, query, clock::now(&db, &self.shared.clock).await?).await
+            })
+            .await
+    }
+
+    async fn tasks_stuck(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        let (query, columns) = (&query, &query.as_columns());
+        self.shared
+            .read_in(&query.org, |db, org| async move {
+                let now = clock::now(&db, &self.shared.clock).await?;
+                let (rows, _) = shelf(&db, org, Shelf::Stuck, columns).await?;
+                Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+            })
+            .await
+    }
+
+    async fn tasks_silent(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        let (query, sql) = (&query, &query.silent_sql(read::SIGN));
+        self.shared
+            .read_in(&query.org, |db, org| async move {
+                let now = clock::now(&db, &self.shared.clock).await?;
+                board_rows(&db, sql, &[&org, &now.0, &query.silent_before(now)]).await
+            })
+            .await
+    }
+
+    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        let (query, sql) = (&query, &query.epics_sql(read::SIGN));
+        self.shared
+            .read_in(&query.org, |db, org| async move {
+                let now = clock::now(&db, &self.shared.clock).await?;
+                let rows = board_rows(&db, sql, &[&org]).await?;
+                Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+            })
+            .await
+    }
+
+    async fn board_tasks(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        policy: &Policy,
+    ) -> Result<Vec<BoardRow>, StoreError> {
+        let (ids, sql) = (&uuids(tasks), rows_sql());
+        let sql = &format!("{sql} WHERE t.id = ANY ($1) AND t.org = $2 AND t.removed_at IS NULL");
+        self.shared
+            .read_in(org, |db, org| async move {
+                let now = clock::now(&db, &self.shared.clock).await?;
+                let rows = board_rows(&db, sql, &[ids, &org]).await?;
+                Ok(rows.into_iter().map(|row| row.as_of(policy, now)).collect())
+            })
+            .await
+    }
+
+    async fn board_around(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        policy: &Policy,
+    ) -> Result<HashMap<Id, BoardAround>, StoreError> {
+        self.shared
+            .read_in(org, |db, _| async move {
+                around(&db, tasks, policy, clock::now(&db, &self.shared.clock).await?).await
+            })
+            .await
+    }
+
+    async fn epics_progress(
+        &self,
+        org: &str,
+        epics: &[TaskId],
+    ) -> Result<Vec<EpicProgress>, StoreError> {
+        self.shared.read_in(org, |db, org| async move { progress(&db, org, epics).await }).await
+    }
+
+    async fn comments_open(&self, org: &str, limit: usize) -> Result<Vec<Comment>, StoreError> {
+        let sql = &comments_sql(read::SIGN);
+        self.shared
+            .read_in(org, |db, org| async move {
+                let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
+                found.iter().map(|row| comment::read(&mut row.reader())).collect()
+            })
+            .await
+    }
+
+    async fn checks_ran(&self, org: &str, task: TaskId) -> Result<Vec<LoggedEvent>, StoreError> {
+        let sql = &checks_ran_sql(read::SIGN);
+        self.shared
+            .read_in(org, |db, org| async move {
+                let found = read::all(&db, sql, &[&uuid(task.id), &org]).await?;
+                found.iter().map(|row| event::read(&mut row.reader())).collect()
+            })
+            .await
+    }
+
+    async fn plans_open(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError> {
+        let sql = &format!(
+            "SELECT {PLAN} FROM plans l WHERE l.org = $1 AND l.state = 'draft' ORDER BY l.id LIMIT $2"
+        );
+        self.shared
+            .read_in(org, |db, org| async move {
+                let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
+                found.iter().map(|row| plan::read(&mut row.reader())).collect()
+            })
+            .await
+    }
+}

@@ -1,0 +1,349 @@
+//! The columns of the board and the sources of the inbox: reads.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use callboard_domain::board::column::OpenDep;
+use callboard_domain::board::plan::Plan;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::Policy;
+use callboard_domain::task::comment::Comment;
+use callboard_domain::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
+
+use crate::StoreError;
+use crate::board::columns::{
+    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, EpicProgress, OPEN_DEPS,
+    Shelf, ShelfSql, StuckQuery, checks_ran_sql, comments_sql, progress_sql, rows_sql,
+};
+use crate::sqlite::board::cards;
+use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::{SqliteStore, read};
+use crate::table::attempt::ATTEMPT;
+use crate::table::plan::{self, PLAN};
+use crate::table::task::{self, TASK};
+use crate::table::{Cells, comment, event};
+use crate::task::filter::Value;
+
+fn columns(
+    db: &Connection,
+    org: i64,
+    query: &ColumnsQuery,
+    now: Timestamp,
+) -> Result<Vec<ColumnPage>> {
+    let mut found = Vec::new();
+    for project in projects(db, org, query.project)? {
+        for column in query.shelves() {
+            let (rows, count) = shelf(db, org, project, Shelf::Column(column), query)?;
+            found.push((column, rows, count));
+        }
+    }
+    Ok(query.pages(found, now))
+}
+
+fn projects(db: &Connection, org: i64, project: Option<i64>) -> Result<Vec<i64>> {
+    let mut all = read::projects(db, org)?;
+    all.retain(|known| project.is_none_or(|project| project == *known));
+    Ok(all)
+}
+
+/// The first rows of a shelf in one project, and the number of all of its rows.
+fn shelf(
+    db: &Connection,
+    org: i64,
+    project: i64,
+    shelf: Shelf,
+    query: &ColumnsQuery,
+) -> Result<(Vec<BoardRow>, usize)> {
+    let sql = ShelfSql::of(read::SIGN, org, shelf, query, vec![Value::Integer(project)]);
+    let values = &sql.filter.values;
+    let rows = board_rows(db, &sql.rows, values)?;
+    if rows.len() < shelf.limit(query.limit) {
+        let count = rows.len();
+        return Ok((rows, count));
+    }
+    let count: i64 = db
+        .prepare_cached(&sql.count)?
+        .query_row(params_from_iter(values.iter()), |row| row.get(0))?;
+    Ok((rows, count.unsigned_abs() as usize))
+}
+
+/// Tasks of a statement. A damaged row is left out of the list rather than failing it; `doctor` names it.
+fn board_rows(db: &Connection, sql: &str, values: &[Value]) -> Result<Vec<BoardRow>> {
+    let mut statement = db.prepare_cached(sql)?;
+    let mut found = statement.query(params_from_iter(values.iter()))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        match task::read_with_attempt(&mut row.reader()) {
+            Ok((task, newest)) => rows.push(BoardRow { task, newest }),
+            Err(error) => {
+                tracing::error!(%error, "a task's row is damaged; run callboard doctor");
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn stuck(db: &Connection, org: i64, query: &StuckQuery, now: Timestamp) -> Result<Vec<BoardRow>> {
+    let (mut rows, columns) = (Vec::new(), query.as_columns());
+    for project in projects(db, org, query.project)? {
+        rows.extend(shelf(db, org, project, Shelf::Stuck, &columns)?.0);
+    }
+    rows.sort_by_key(|row| row.task.id.id);
+    rows.truncate(query.limit);
+    Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+}
+
+fn tasks(db: &Connection, org: i64, ids: &[TaskId]) -> Result<Vec<BoardRow>> {
+    let sql = format!("{} WHERE t.id = ?1 AND t.org = ?2 AND t.removed_at IS NULL", rows_sql());
+    let mut rows = Vec::new();
+    for task in ids {
+        rows.extend(board_rows(db, &sql, &[Value::Id(task.id), Value::Integer(org)])?);
+    }
+    Ok(rows)
+}
+
+fn deps(db: &Connection, task: TaskId, policy: &Policy, now: Timestamp) -> Result<Vec<OpenDep>> {
+    let sql = format!(
+        "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN tasks t ON t.id = deps.dep \
+         LEFT JOIN tasks p ON p.id = t.parent LEFT JOIN attempts a ON a.id = t.newest_attempt \
+         WHERE deps.task = ?1 AND {OPEN_DEPS} ORDER BY deps.position LIMIT {DEPS_MAX}"
+    );
+    let rows = board_rows(db, &sql, &[Value::Id(task.id)])?.into_iter();
+    let rows = rows.map(|row| row.as_of(policy, now));
+    Ok(rows.filter_map(|row| OpenDep::of(&row.task, row.newest.as_ref(), policy, now)).collect())
+}
+
+fn progress(db: &Connection, org: i64, epic: TaskId) -> Result<Option<EpicProgress>> {
+    let named = "SELECT id, prefix, number, title FROM tasks \
+         WHERE id = ?1 AND org = ?2 AND removed_at IS NULL";
+    let read = |row: &Row<'_>| {
+        let mut row = row.reader();
+        let id = row.task()?;
+        EpicProgress::read(id, &mut row)
+    };
+    let values = params![epic.id.to_bytes(), org];
+    let Some(mut found) = db.prepare_cached(named)?.query_row(values, read).optional()? else {
+        return Ok(None);
+    };
+    let counts = |row: &Row<'_>| found.count(&mut row.reader());
+    db.prepare_cached(&progress_sql("?1"))?.query_row([epic.id.to_bytes()], counts)?;
+    Ok(Some(found))
+}
+
+#[async_trait]
+impl BoardStore for SqliteStore {
+    async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, now| {
+            columns(db, org, &query, now).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn tasks_stuck(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, now| {
+            stuck(db, org, &query, now).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn tasks_silent(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, now| {
+            let values = [org, now.0, query.silent_before(now)].map(Value::Integer);
+            board_rows(db, &query.silent_sql(read::SIGN), &values).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, now| {
+            let rows = board_rows(db, &query.epics_sql(read::SIGN), &[Value::Integer(org)]);
+            let rows = rows.map_err(from_sqlite)?;
+            Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+        })
+        .await
+    }
+
+    async fn board_tasks(
+        &self,
+        org: &str,
+        ids: &[TaskId],
+        policy: &Policy,
+    ) -> Result<Vec<BoardRow>, StoreError> {
+        self.shared.read_in(org, |db, org, now| {
+            let rows = tasks(db, org, ids).map_err(from_sqlite)?;
+            Ok(rows.into_iter().map(|row| row.as_of(policy, now)).collect())
+        })
+    }
+
+    async fn board_around(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        policy: &Policy,
+    ) -> Result<HashMap<Id, BoardAround>, StoreError> {
+        self.shared.read_in(org, |db, _, now| {
+            let around = |task: &TaskId| {
+                let card = cards::of_task(db, *task)?;
+                Ok((task.id, BoardAround { card, deps: deps(db, *task, policy, now)? }))
+            };
+            tasks.iter().map(around).collect::<Result<_>>().map_err(from_sqlite)
+        })
+    }
+
+    async fn epics_progress(
+        &self,
+        org: &str,
+        epics: &[TaskId],
+    ) -> Result<Vec<EpicProgress>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let found = epics.iter().filter_map(|epic| progress(db, org, *epic).transpose());
+            found.collect::<Result<_>>().map_err(from_sqlite)
+        })
+    }
+
+    async fn comments_open(&self, org: &str, limit: usize) -> Result<Vec<Comment>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let read = |row: &Row<'_>| comment::read(&mut row.reader());
+            let found = db
+                .prepare_cached(&comments_sql(read::SIGN))
+                .and_then(|mut found| found.query_map(params![org, limit as i64], read)?.collect());
+            found.map_err(from_sqlite)
+        })
+    }
+
+    async fn checks_ran(&self, org: &str, task: TaskId) -> Result<Vec<LoggedEvent>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let read = |row: &Row<'_>| event::read(&mut row.reader());
+            let found = db.prepare_cached(&checks_ran_sql(read::SIGN)).and_then(|mut found| {
+                found.query_map(params![task.id.to_bytes(), org], read)?.collect()
+            });
+            found.map_err(from_sqlite)
+        })
+    }
+
+    async fn plans_open(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let sql = format!(
+                "SELECT {PLAN} FROM plans l WHERE l.org = ?1 AND l.state = 'draft' \
+                 ORDER BY l.id LIMIT ?2"
+            );
+            let read = |row: &Row<'_>| plan::read(&mut row.reader());
+            let found = db
+                .prepare_cached(&sql)
+                .and_then(|mut found| found.query_map(params![org, limit as i64], read)?.collect());
+            found.map_err(from_sqlite)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_domain::board::column::Column;
+    use callboard_domain::board::filter::FilterText;
+
+    use super::*;
+    use crate::sqlite::schema;
+    use crate::sqlite::turnstile::Turnstile;
+
+    fn migrated() -> (tempfile::TempDir, Connection) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        schema::migrate(&mut db, &path, &turnstile).expect("migrates");
+        (folder, db)
+    }
+
+    fn plan(db: &Connection, sql: &str, values: &[Value]) -> Vec<String> {
+        db.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+            .and_then(|mut plan| {
+                plan.query_map(params_from_iter(values.iter()), |row| row.get(3))?.collect()
+            })
+            .expect("a plan")
+    }
+
+    /// Each shelf begins at its index and is in its order without a sort, however many tasks there are.
+    #[test]
+    fn every_shelf_is_found_by_its_own_index() {
+        let (_folder, db) = migrated();
+        let query = |filter: &str| ColumnsQuery {
+            org: "default".into(),
+            project: None,
+            columns: Column::ALL.to_vec(),
+            terms: FilterText::parse(filter).terms,
+            done_since: Timestamp(0),
+            policy: Arc::default(),
+            limit: 51,
+        };
+        let everything = "word -other actor:a check:fail label:x phase:ready priority:P0 project:p";
+        let columns = Column::ALL.map(Shelf::Column);
+        for shelf in columns.into_iter().chain([Shelf::Stuck]) {
+            for (filter, index) in [
+                ("", None),
+                (everything, None),
+                ("check:pass -check:open -epic:x", None),
+                ("epic:x", Some("tasks_by_parent")),
+                ("epic:SHOP-3 word", Some("tasks_by_parent")),
+            ] {
+                let query = query(filter);
+                let sql = ShelfSql::of('?', 1, shelf, &query, vec![Value::Integer(1)]);
+                let index = index.unwrap_or(match shelf {
+                    Shelf::Column(Column::Blocked | Column::Ready) => "tasks_initial",
+                    Shelf::Column(Column::Working | Column::Review) => "tasks_under_way",
+                    Shelf::Column(Column::Done) => "tasks_closed",
+                    Shelf::Stuck => "tasks_blocked",
+                });
+                for statement in [&sql.rows, &sql.count] {
+                    let steps = plan(&db, statement, &sql.filter.values);
+                    let found = steps.iter().any(|step| step.contains(&format!("INDEX {index} ")));
+                    assert!(found, "{shelf:?} {filter}: {steps:#?}");
+                    let scans = steps.iter().any(|step| step.starts_with("SCAN t"));
+                    assert!(!scans, "{shelf:?} {filter}: {steps:#?}");
+                }
+            }
+            let query = query("");
+            let sql = ShelfSql::of('?', 1, shelf, &query, vec![Value::Integer(1)]);
+            // The count has no order of its own: a sort in it would be one of the shelf.
+            let steps = plan(&db, &sql.count, &sql.filter.values);
+            assert!(
+                !steps.iter().any(|step| step.contains("TEMP B-TREE")),
+                "{shelf:?}: {steps:#?}"
+            );
+        }
+    }
+
+    #[test]
+    fn silence_and_epics_have_indexes() {
+        let (_folder, db) = migrated();
+        let (org, policy) = ("default".into(), Arc::default());
+        let query = StuckQuery { org, project: Some(1), policy, limit: 10 };
+        let values = [1, 1, 1].map(Value::Integer);
+        let steps = plan(&db, &query.silent_sql('?'), &values);
+        assert!(steps[0].contains("USING INDEX attempts_live"), "{steps:#?}");
+        assert!(steps[1].starts_with("SEARCH t "), "{steps:#?}");
+        let steps = plan(&db, &query.epics_sql('?'), &[Value::Integer(1)]);
+        assert!(steps[0].contains("USING INDEX tasks_plans"), "{steps:#?}");
+    }
+
+    #[test]
+    fn open_comments_and_plans_have_indexes() {
+        let (_folder, db) = migrated();
+        let two = [Value::Integer(1), Value::Integer(1)];
+        let plans = format!(
+            "SELECT {PLAN} FROM plans l WHERE l.org = ?1 AND l.state = 'draft' ORDER BY l.id LIMIT ?2"
+        );
+        let epics = crate::crew::epics_sql('?');
+        let comments = comments_sql('?');
+        for (sql, index) in
+            [(&comments, "comments_open"), (&plans, "plans_open"), (&epics, "tasks_plans")]
+        {
+            let steps = plan(&db, sql, &two);
+            assert!(steps[0].contains(index), "{steps:#?}");
+            assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{steps:#?}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! One actor: its attempts, its decisions, its mail, and the forms that stop its agent and write to it.
+
+use axum::Form;
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use axum::response::Response;
+use callboard_domain::crew::{AgentId, Decision};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::Task;
+use callboard_domain::time::Timestamp;
+use callboard_engine::store::MailSeen;
+use callboard_engine::{ActorSeen, EngineError, MailFilter, RosterFilter, WorkSpan};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::agents::{SpanRequest, bar, state};
+use super::frame::{Screen, View};
+use super::parts::{Tone, ago, icon, note, outcome, tag, task_link, title_link};
+use super::task::found;
+use super::task_verbs::{once, plain};
+use super::timeline::{Axis, Span, head as times, lane, took};
+use super::{Page, done, said};
+
+const DECISIONS_SHOWN: usize = 20;
+const MAILS_SHOWN: usize = 20;
+const WORDS_CHARS: usize = 400;
+const KEYS: &[(&str, &str)] = &[("w", "write to the agent"), ("e", "earlier")];
+
+/// Everything that the page shows of an actor.
+struct AgentPage {
+    id: AgentId,
+    axis: Axis,
+    seen: ActorSeen,
+    decisions: Vec<Decision>,
+    /// `None` where the actor has no inbox, or the reader may not read it.
+    mails: Option<Vec<MailSeen>>,
+}
+
+pub(super) async fn show(
+    page: Page,
+    Path(name): Path<String>,
+    Query(asked): Query<SpanRequest>,
+) -> Response {
+    match read(&page, &name, &asked).await {
+        Ok(agent) => shown(&page, StatusCode::OK, &agent, None).await,
+        Err(error) => page.failure(Screen::Agents, &error).await,
+    }
+}
+
+async fn read(page: &Page, name: &str, asked: &SpanRequest) -> Result<AgentPage, EngineError> {
+    let missing = || EngineError::from(Refusal::AgentNotFound { agent: "no such name".into() });
+    let id = AgentId::parse(name).ok_or_else(missing)?;
+    let op = page.op();
+    let axis = asked.axis(Span::ThreeDays, page.engine.now());
+    let filter = RosterFilter { actor: Some(id.actor()), from: axis.from(), until: axis.until };
+    let roster = page.engine.roster(&op, filter).await?.it;
+    let seen = roster.actors.into_iter().next().ok_or_else(missing)?;
+    let decisions = page.engine.decision_list(&op, Some(id.clone()), None, DECISIONS_SHOWN).await?;
+    let reads = page.inbox().is_none_or(|own| own == id);
+    let mails = match seen.agent.is_some() && reads {
+        true => {
+            let to = Some(id.clone());
+            let filter = MailFilter { to, include_read: true, before: None, limit: MAILS_SHOWN };
+            Some(page.engine.mail_list(&op, filter).await?.mails)
+        }
+        false => None,
+    };
+    Ok(AgentPage { id, axis, seen, decisions: decisions.rows, mails })
+}
+
+async fn shown(
+    page: &Page,
+    status: StatusCode,
+    agent: &AgentPage,
+    fault: Option<&str>,
+) -> Response {
+    let now = agent.axis.now;
+    let path = format!("{}/{}", Screen::Agents.path(), agent.id);
+    let content = html! {
+        @if let Some(words) = fault {
+            div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } })) }
+        }
+        div #head data-live { (head(agent)) }
+        @if page.acts() { (acts(page, agent)) }
+        (bar(&path, &agent.axis))
+        div #agent data-live data-moving {
+            div.pad-top { div.box { ol.lanes.lanes-one {
+                li { (times(&agent.axis)) }
+                li { (lane(&agent.axis, &agent.seen)) }
+            } } }
+            @match &agent.mails {
+                None => div.pad.stack { (attempts(agent)) (decisions(agent)) },
+                Some(mails) => div.sided.pad-top {
+                    div.stack { (attempts(agent)) (decisions(agent)) }
+                    aside.stack { (inbox(mails, now)) }
+                },
+            }
+        }
+    };
+    let mut view = View::of(Screen::Agents, agent.id.as_str(), content);
+    view.trail = vec![
+        (Screen::Agents.path().into(), Screen::Agents.title().into()),
+        (path.clone(), agent.id.to_string()),
+    ];
+    view.keys = KEYS;
+    let twin = match agent.seen.agent {
+        Some(_) => format!("callboard agent show {}", agent.id),
+        None => "callboard status".into(),
+    };
+    view.twin = &twin;
+    page.show(status, view).await
+}
+
+fn head(agent: &AgentPage) -> Markup {
+    let AgentPage { seen, axis, .. } = agent;
+    html! {
+        div.head {
+            h1 { bdi { (agent.id) } }
+            div.dots {
+                (state(seen, axis.now, true))
+                @if let Some((known, _)) = &seen.agent { span { (known.kind.as_str()) } }
+                @if let Some(task) = &seen.task { span { "on " (title_link(task)) } }
+                @if let Some(at) = seen.heard_at { span { "heard " (ago(at, axis.now)) } }
+                span { (seen.record.finished) " finished" }
+                @if let Some(share) = seen.record.first_try_percent() { span { (share) " % enough at the first try" } }
+            }
+        }
+    }
+}
+
+/// The forms, outside of the live part: a form that is being written stays as it is.
+fn acts(page: &Page, agent: &AgentPage) -> Markup {
+    let task = agent.seen.live(agent.axis.now).map(|live| &live.task);
+    html! {
+        section.acts.row aria-label="What you can do" {
+            @if let Some(task) = task {
+                (form(page, agent, task, "tell", "Write about its task", &html! { div.field {
+                    label for="tell-text" { "The agent reads this with its next step" }
+                    textarea.input #tell-text name="text" rows="3" required {}
+                } }, "Send"))
+                (form(page, agent, task, "stop", "Stop its agent", &html! {
+                    p { "The processes of the agent end. The worktree and the branch stay." }
+                }, "Stop the agent"))
+            }
+            @if agent.seen.agent.is_some() {
+                a.button href={ "/mail?to=" (agent.id) "#write" } data-key=[task.is_none().then_some("w")] {
+                    (icon("mail")) "Write to " (agent.id)
+                }
+            }
+        }
+    }
+}
+
+fn form(
+    page: &Page,
+    agent: &AgentPage,
+    task: &Task,
+    verb: &str,
+    words: &str,
+    inner: &Markup,
+    button: &str,
+) -> Markup {
+    let stops = verb == "stop";
+    html! {
+        details.menu.verb {
+            summary.button data-key=[(!stops).then_some("w")] { (icon(if stops { "stop" } else { "comment" })) (words) }
+            form.stack-tight method="post" action={ "/agents/" (agent.id) "/" (verb) } {
+                input type="hidden" name="once" value=(page.engine.fresh_id());
+                input type="hidden" name="task" value=(task.name());
+                (inner)
+                div { button.button.button-main[!stops].button-bad[stops] data-busy="Sending" { (button) } }
+            }
+        }
+    }
+}
+
+fn attempts(agent: &AgentPage) -> Markup {
+    html! {
+        section.box {
+            div.box-head { h2 { "Attempts" } span.faint { (agent.seen.work.len()) } }
+            @if agent.seen.work.is_empty() {
+                p.box-body.soft { "None in these " (agent.axis.span.word()) "." }
+            }
+            ul.lines { @for work in agent.seen.work.iter().rev() { (attempt_line(work, agent.axis.now)) } }
+        }
+    }
+}
+
+fn attempt_line(WorkSpan { seen, .. }: &WorkSpan, now: Timestamp) -> Markup {
+    let (tone, word) = outcome(&seen.attempt, now);
+    html! {
+        li.row #{ "attempt-" (seen.attempt.id.0) } {
+            (tag(tone, word)) (title_link(&seen.task)) (task_link(seen.task.name()))
+            span.faint.row-end {
+                (took(&seen.attempt, now)) ", began " (ago(seen.attempt.started_at, now))
+                @if let Some(model) = &seen.attempt.model { ", " (model) }
+            }
+        }
+    }
+}
+
+fn decisions(agent: &AgentPage) -> Markup {
+    html! {
+        section.box {
+            div.box-head {
+                h2 { "Decisions" }
+                a.row-end.faint href={ "/decisions?agent=" (agent.id) } { "All of them" }
+            }
+            @if agent.decisions.is_empty() { p.box-body.soft { "None written down." } }
+            ul.lines { @for row in &agent.decisions { li {
+                p { bdi { (excerpt(&row.decision)) } " " span.faint { (ago(row.at, agent.axis.now)) } }
+                p.soft { bdi { (excerpt(&row.reasoning)) } }
+            } } }
+        }
+    }
+}
+
+fn inbox(mails: &[MailSeen], now: Timestamp) -> Markup {
+    html! {
+        section.box {
+            h2.box-head { "Mail to it" }
+            @if mails.is_empty() { p.box-body.soft { "None." } }
+            ul.lines { @for MailSeen { mail, .. } in mails { li {
+                p { @match &mail.from {
+                    // People open the letters that people wrote.
+                    None => a href={ "/mail/" (mail.id) } { bdi { (mail.subject) } },
+                    Some(_) => bdi { (mail.subject) },
+                } }
+                p.faint {
+                    "from " @match &mail.from { Some(from) => (from), None => "people" } ", " (ago(mail.created_at, now))
+                    @if mail.read_at.is_none() { ", unread" }
+                }
+            } } }
+        }
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    let mut shown: String = text.chars().take(WORDS_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[derive(Deserialize)]
+pub(super) struct AgentForm {
+    #[serde(default)]
+    once: String,
+    #[serde(default)]
+    task: String,
+    #[serde(default)]
+    text: String,
+}
+
+/// Carries out a form of an actor, then shows the actor with a word about it.
+pub(super) async fn act(
+    page: Page,
+    Path((name, verb)): Path<(String, String)>,
+    Form(form): Form<AgentForm>,
+) -> Response {
+    let agent = match read(&page, &name, &SpanRequest::default()).await {
+        Ok(agent) => agent,
+        Err(error) => return page.failure(Screen::Agents, &error).await,
+    };
+    match carry_out(&page, &verb, &form).await {
+        Ok(words) => done(&format!("{}/{}", Screen::Agents.path(), agent.id), words),
+        Err(error) => {
+            let (status, words) = said(&error);
+            shown(&page, status, &agent, Some(&words)).await
+        }
+    }
+}
+
+async fn carry_out(page: &Page, verb: &str, form: &AgentForm) -> Result<&'static str, EngineError> {
+    let op = once(page, &form.once)?;
+    let task = found(page, &form.task).await?;
+    match verb {
+        "stop" => {
+            page.engine.agent_stop(&op, task).await?;
+            Ok("The agent was stopped.")
+        }
+        "tell" => {
+            page.engine.task_tell(&op, task, plain(&form.text)).await?;
+            Ok("Sent. The agent reads your words with its next step.")
+        }
+        _ => {
+            let message = "verb is unknown; open the page again and use its buttons".into();
+            Err(Refusal::InvalidInput { field: Some("verb".into()), message }.into())
+        }
+    }
+}

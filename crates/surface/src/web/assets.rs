@@ -1,0 +1,62 @@
+//! The files that pages load: one stylesheet, the icons, the scripts. All are part of the program.
+
+use axum::Router;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+/// One stylesheet of several sources: what all screens share first, then a file for each screen.
+const STYLE: &str = concat!(
+    include_str!("style/tokens.css"),
+    include_str!("style/base.css"),
+    include_str!("style/frame.css"),
+    include_str!("style/parts.css"),
+    include_str!("style/board.css"),
+    include_str!("style/inbox.css"),
+    include_str!("style/task.css"),
+    include_str!("style/review.css"),
+    include_str!("style/diff.css"),
+    include_str!("style/jobs.css"),
+    include_str!("style/mail.css"),
+    include_str!("style/knowledge.css"),
+    include_str!("style/agents.css"),
+    include_str!("style/graph.css"),
+    include_str!("style/plans.css"),
+    include_str!("style/audit.css"),
+    include_str!("style/stats.css"),
+    include_str!("style/settings.css"),
+);
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+/// Each file with its path, its type and its text.
+const FILES: &[(&str, &str, &str)] = &[
+    ("/style.css", CSS, STYLE),
+    ("/icons.svg", SVG, include_str!("icons.svg")),
+    ("/icon.svg", SVG, include_str!("icon.svg")),
+    ("/js/stream.js", SCRIPT, include_str!("js/stream.js")),
+    ("/js/page.js", SCRIPT, include_str!("js/page.js")),
+    ("/js/live.js", SCRIPT, include_str!("js/live.js")),
+    ("/js/review.js", SCRIPT, include_str!("js/review.js")),
+    ("/js/find.js", SCRIPT, include_str!("js/find.js")),
+];
+
+pub(super) fn is_asset(path: &str) -> bool {
+    FILES.iter().any(|(file, ..)| *file == path)
+}
+
+pub(super) fn routes() -> Router {
+    FILES.iter().fold(Router::new(), |router, (path, kind, text)| {
+        router.route(path, get(async || file(kind, text)))
+    })
+}
+
+/// Static assets are served with `no-cache`, so a new binary is never shown with an old stylesheet.
+fn file(kind: &'static str, text: &'static str) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    (headers, text).into_response()
+}

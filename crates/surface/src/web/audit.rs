@@ -1,0 +1,358 @@
+//! The log of events: who did what, when. Names and codes only; the export has the whole events.
+
+use std::collections::HashMap;
+
+use axum::body::Body;
+use axum::extract::Query;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use callboard_domain::board::filter::{FilterHint, FilterTerm, FilterText, FilterWants};
+use callboard_domain::event::{EventName, EventTerm, EventTerms, LoggedEvent, plain, short};
+use callboard_domain::ids::TaskId;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
+use callboard_engine::time::rfc3339_ms;
+use callboard_engine::{EngineError, EventPage, EventTask};
+use futures_util::stream;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::Page;
+use super::frame::{Screen, View};
+use super::parts::{Choice, Tone, actor, empty, icon, tabs};
+use super::query::address;
+use crate::events::document;
+use crate::task_name;
+
+const EVENTS_SHOWN: usize = 100;
+/// How many events one part of an export has.
+const EVENTS_EXPORTED: usize = 500;
+const WORDS_CHARS_MAX: usize = 160;
+const REFUSED: &str = "verb:call.refused";
+const ABOUT_TASKS: &str =
+    "Events are found by words, actor, verb, task and since; another key was left out.";
+const KEYS: &[(&str, &str)] = &[("f", "filter"), ("s", "show new events")];
+
+/// The filter of a page, as the address has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct AuditRequest {
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    before: String,
+}
+
+impl AuditRequest {
+    /// An address with this filter.
+    fn address(&self, path: &str, before: Option<u64>) -> String {
+        let before = before.map(|before| before.to_string());
+        let filter = ("q", self.q.trim());
+        let kept = [filter].into_iter().filter(|(_, text)| !text.is_empty());
+        let parts: Vec<(&str, &str)> =
+            kept.chain(before.as_deref().map(|before| ("before", before))).collect();
+        match parts.is_empty() {
+            true => path.to_owned(),
+            false => format!("{path}{}", address(&parts, &[])),
+        }
+    }
+
+    /// The conditions, and a hint for each part that has no effect. `None`: no event can fit.
+    async fn terms(
+        &self,
+        page: &Page,
+        now: Timestamp,
+    ) -> Result<(Option<EventTerms>, Vec<String>), EngineError> {
+        let filter = FilterText::parse(&self.q);
+        let mut hints: Vec<String> = filter.hints.iter().map(FilterHint::message).collect();
+        let mut terms = EventTerms::default();
+        let mut is_lost = false;
+        for FilterTerm { is_not, wants } in filter.terms {
+            let term = |text: String| EventTerm { is_not, text };
+            match wants {
+                FilterWants::Words(text) => terms.words.push(term(text)),
+                FilterWants::Actor(text) => terms.actors.push(term(text)),
+                FilterWants::Verb(text) => terms.verbs.push(term(text)),
+                FilterWants::Since(ms) if !is_not => terms.since = Some(now.plus_ms(-ms)),
+                FilterWants::Task(text) if !is_not => {
+                    terms.task = task_name::task_of(&page.engine, &page.op(), &text).await?;
+                    if terms.task.is_none() {
+                        is_lost = true;
+                        hints.push(format!("No task has the name {text}."));
+                    }
+                }
+                FilterWants::Since(_) | FilterWants::Task(_) => {
+                    hints.push("since and task take no minus here, and were left out.".into());
+                }
+                FilterWants::Epic(_)
+                | FilterWants::Check(_)
+                | FilterWants::Label(_)
+                | FilterWants::Phase(_)
+                | FilterWants::Priority(_)
+                | FilterWants::Project(_) => hints.push(ABOUT_TASKS.into()),
+            }
+        }
+        if terms.names().is_empty() {
+            hints.push("No event has this name. Names are like task.claimed.".into());
+        }
+        Ok(((!is_lost).then_some(terms), hints))
+    }
+}
+
+/// The page as it was asked for, with its events.
+struct AuditFound {
+    page: EventPage,
+    tasks: HashMap<TaskId, EventTask>,
+    hints: Vec<String>,
+    now: Timestamp,
+}
+
+pub(super) async fn list(page: Page, Query(asked): Query<AuditRequest>) -> Response {
+    match found(&page, &asked).await {
+        Ok(found) => {
+            let content = html! {
+                (bar(&asked, &found.hints))
+                div.pad { (events(&asked, &found)) }
+            };
+            let facts = html! { @if let Some(seen) = page.seen { (seen) " events, numbered in commit order" } };
+            let view = View {
+                facts,
+                keys: KEYS,
+                twin: "callboard log",
+                ..View::of(Screen::Audit, Screen::Audit.title(), content)
+            };
+            page.show(StatusCode::OK, view).await
+        }
+        Err(error) => page.failure(Screen::Audit, &error).await,
+    }
+}
+
+async fn found(page: &Page, asked: &AuditRequest) -> Result<AuditFound, EngineError> {
+    let before = match asked.before.trim() {
+        "" => None,
+        text => Some(text.parse().map_err(|_| {
+            EngineError::from(Refusal::invalid("before: this is not the number of an event"))
+        })?),
+    };
+    let now = page.engine.store().now();
+    let (terms, hints) = asked.terms(page, now).await?;
+    let op = page.op();
+    let page_of = match &terms {
+        None => EventPage { events: Vec::new(), next: None, is_cut: false },
+        Some(terms) => page.engine.event_page(&op, terms, before, EVENTS_SHOWN).await?,
+    };
+    let tasks = page.engine.event_tasks(&op, &page_of.events).await?;
+    Ok(AuditFound { page: page_of, tasks, hints, now })
+}
+
+/// The links between the parts of the record.
+pub(super) fn parts_of_record(current: &str) -> Markup {
+    let choice = |href: &str, word: &'static str| Choice {
+        href: href.to_owned(),
+        word,
+        count: None,
+        is_current: current == word,
+    };
+    tabs(
+        "Parts of the record",
+        [
+            choice("/audit", "Events"),
+            choice("/decisions", "Decisions"),
+            choice(&format!("/audit?q={REFUSED}"), "Refused calls"),
+        ],
+    )
+}
+
+fn bar(asked: &AuditRequest, hints: &[String]) -> Markup {
+    let current = if asked.q.trim() == REFUSED { "Refused calls" } else { "Events" };
+    html! {
+        div.bar {
+            form.filter.audit-filter method="get" action="/audit" role="search" {
+                (icon("search"))
+                input.input name="q" aria-label="Filter" value=(asked.q) list="terms" autocomplete="off"
+                    placeholder="actor:claude-1 verb:task. since:1d -word" data-key="f";
+                datalist #terms { @for name in EventName::ALL { option value={ "verb:" (name.as_str()) } {} } }
+            }
+            (parts_of_record(current))
+            a.button.button-bare.bar-end href=(asked.address("/audit.ndjson", None)) download {
+                (icon("file")) "NDJSON"
+            }
+            @for hint in hints { p.filter-hint { (hint) } }
+        }
+    }
+}
+
+fn events(asked: &AuditRequest, found: &AuditFound) -> Markup {
+    // An older page does not change.
+    let is_live = asked.before.trim().is_empty();
+    let next = found.page.next.map(|next| (next, asked.address("/audit", Some(next))));
+    html! {
+        div #log data-live[is_live] {
+            @if found.page.events.is_empty() { (nothing(found.page.is_cut)) }
+            @else {
+                div.box {
+                    table.table.audit {
+                        thead { tr {
+                            th scope="col" { "No." } th scope="col" { "At, UTC" } th scope="col" { "Who" }
+                            th scope="col" { "Event" } th scope="col" { "Task" } th scope="col" { "With" }
+                        } }
+                        tbody #events data-rows { @for event in &found.page.events { (row(event, found)) } }
+                    }
+                }
+            }
+            @if let Some((next, href)) = next {
+                p.audit-next {
+                    @if found.page.is_cut { "Looked down to event " (next) ". " }
+                    a href=(href) { "Older, below " (next) }
+                }
+            }
+        }
+    }
+}
+
+fn nothing(is_cut: bool) -> Markup {
+    let words = match is_cut {
+        true => "Earlier events were not looked at yet.",
+        false => "Drop a word of the filter, or choose a longer time.",
+    };
+    empty(
+        "audit",
+        "No event matches",
+        &html! { p { (words) } p { a href="/audit" { "Show all events" } } },
+    )
+}
+
+fn row(event: &LoggedEvent, found: &AuditFound) -> Markup {
+    let with: String = plain(&short(event)).chars().take(WORDS_CHARS_MAX).collect();
+    html! {
+        tr #{ "e-" (event.seq) } {
+            td.mono.faint { (event.seq) }
+            td { (clock(event.at, found.now)) }
+            td { (actor(&event.actor)) }
+            td class={ "mono " (tone(event).class()) } { span.tone { (event.name.as_str()) } }
+            td { @if let Some(task) = event.task() { (task_cell(task, found)) } }
+            td.faint { bdi { (with) } }
+        }
+    }
+}
+
+fn task_cell(task: TaskId, found: &AuditFound) -> Markup {
+    html! {
+        @match found.tasks.get(&task) {
+            Some(EventTask { name, title }) => {
+                a href={ "/tasks/" (name) } data-row { span.id { (name) } " " bdi { (title) } }
+            }
+            None => span.faint { "removed, " code { (task) } },
+        }
+    }
+}
+
+/// The time of day, with the date where it is not today's.
+fn clock(at: Timestamp, now: Timestamp) -> Markup {
+    let (text, today) = (rfc3339_ms(at), rfc3339_ms(now));
+    let (date, time) = (&text[..10], &text[11..19]);
+    html! {
+        time datetime=(text) title=(text) {
+            @if *date == today[..10] { (time) } @else { (date[5..]) " " (time[..5]) }
+        }
+    }
+}
+
+/// The colour of an event. Its name says the same.
+fn tone(event: &LoggedEvent) -> Tone {
+    let verb = event.name.as_str().split_once('.').map_or("", |(_, verb)| verb);
+    match event.name {
+        EventName::CheckRan | EventName::CheckAttested => match event.read().is_pass() {
+            true => Tone::Proved,
+            false => Tone::Failed,
+        },
+        EventName::JobAsked | EventName::ReviewRequested | EventName::PlanProposed => Tone::Person,
+        EventName::AttemptStarted | EventName::JobStarted | EventName::TaskClaimed => Tone::Now,
+        _ => match verb {
+            "failed" | "refused" | "rejected" => Tone::Failed,
+            "expired" | "stale" | "blocked" => Tone::Late,
+            "approved" | "completed" | "merged" | "passed" | "succeeded" => Tone::Proved,
+            _ => Tone::Plain,
+        },
+    }
+}
+
+/// The events of a filter, the newest first, one JSON document a line. The answer is a stream: nothing is held but one
+/// part of it.
+pub(super) async fn export(page: Page, Query(asked): Query<AuditRequest>) -> Response {
+    let now = page.engine.store().now();
+    let terms = match asked.terms(&page, now).await {
+        Ok((Some(terms), _)) => terms,
+        Ok((None, _)) => {
+            let refused = Refusal::invalid("task: no task has this name");
+            return page.failure(Screen::Audit, &refused.into()).await;
+        }
+        Err(error) => return page.failure(Screen::Audit, &error).await,
+    };
+    // The first part decides on the status; a later failure ends the stream early.
+    let first = match page.engine.event_page(&page.op(), &terms, None, EVENTS_EXPORTED).await {
+        Ok(first) => first,
+        Err(error) => return page.failure(Screen::Audit, &error).await,
+    };
+    let parts = stream::unfold(Some(Ok(first)), move |part| {
+        let (engine, op, terms) = (page.engine.clone(), page.op(), terms.clone());
+        async move {
+            let part: EventPage = match part? {
+                Ok(part) => part,
+                Err(error) => return Some((Err(std::io::Error::other(said(&error))), None)),
+            };
+            let next = match part.next {
+                None => None,
+                Some(_) => Some(engine.event_page(&op, &terms, part.next, EVENTS_EXPORTED).await),
+            };
+            let lines: String =
+                part.events.iter().map(|event| format!("{}\n", document(event))).collect();
+            Some((Ok(lines), next))
+        }
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"audit.ndjson\""),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, Body::from_stream(parts)).into_response()
+}
+
+fn said(error: &EngineError) -> String {
+    tracing::warn!(%error, "an export of the log ended early");
+    "the log cannot be read now".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::event::About;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_address_keeps_the_filter() {
+        let asked = AuditRequest { q: " a&b since:1d ".into(), ..AuditRequest::default() };
+        assert_eq!(asked.address("/audit", Some(7)), "/audit?q=a%26b%20since:1d&before=7");
+        assert_eq!(AuditRequest::default().address("/audit", None), "/audit");
+    }
+
+    #[test]
+    fn a_row_shows_names_and_codes_and_escapes_them() {
+        let event = LoggedEvent {
+            seq: 7,
+            at: Timestamp(0),
+            actor: "agent:w1".parse().expect("an actor"),
+            name: EventName::CallRefused,
+            about: None::<About>,
+            data: json!({"code": "<b>", "text": "secret words", "tool": "claim"}),
+        };
+        let page = EventPage { events: Vec::new(), next: None, is_cut: false };
+        let found =
+            AuditFound { page, tasks: HashMap::new(), hints: Vec::new(), now: Timestamp(0) };
+        let shown = row(&event, &found).into_string();
+        assert!(shown.contains("code &lt;b&gt;, tool claim"), "{shown}");
+        assert!(!shown.contains("secret words"), "{shown}");
+        assert!(shown.contains("id=\"e-7\"") && shown.contains("00:00:00"), "{shown}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The list of changed files beside a diff: folders with their files, and generated files by themselves at the end.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::file::{anchor, comments, counts};
+use super::table::VisibleText;
+use super::{DiffKind, DiffView, FileFacts};
+
+/// How many files the tree names.
+const FILES_MAX: usize = 2_000;
+
+/// A changed file in the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeEntry {
+    pub path: String,
+    /// Added and removed lines; `None` for a file that is no text.
+    pub lines: Option<(u64, u64)>,
+    pub kind: DiffKind,
+    /// Whether the page shows the file; if not, its link loads it.
+    pub is_here: bool,
+}
+
+pub fn tree(entries: &[TreeEntry], view: &DiffView<'_>) -> Markup {
+    let mut folders = BTreeMap::<(bool, &str), Vec<(&str, &TreeEntry)>>::new();
+    for entry in entries.iter().take(FILES_MAX) {
+        let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
+        let is_generated = matches!(entry.kind, DiffKind::Generated(_));
+        let (folder, name) = if is_generated { ("", &*entry.path) } else { (folder, name) };
+        folders.entry((is_generated, folder)).or_default().push((name, entry));
+    }
+    html! {
+        nav.tree aria-label="Files" {
+            @for ((is_generated, folder), files) in &folders {
+                @if *is_generated { p.folder { "generated" } }
+                @else if !folder.is_empty() { p.folder { bdi { (VisibleText(folder)) } } }
+                ul { @for (name, entry) in files { (row(name, entry, view)) } }
+            }
+            @if entries.len() > FILES_MAX {
+                p.limit { "And " (entries.len() - FILES_MAX) " files that are not listed." }
+            }
+        }
+    }
+}
+
+fn row(name: &str, entry: &TreeEntry, view: &DiffView<'_>) -> Markup {
+    let unknown = FileFacts::default();
+    let facts = view.facts.get(&entry.path).unwrap_or(&unknown);
+    let address = if entry.is_here {
+        format!("#{}", anchor(&entry.path))
+    } else {
+        view.address_of(&entry.path)
+    };
+    let lines = entry.lines.map(|(added, removed)| (added as usize, removed as usize));
+    html! {
+        li class=[facts.is_viewed.then_some("viewed")] {
+            @if facts.is_viewed { span.tick role="img" aria-label="viewed" { "✓" } " " }
+            a href=(address) { bdi { (VisibleText(name)) } }
+            @if facts.is_news { " " span.tag.news { "new" } }
+            @if facts.comments > 0 {
+                " " span.count title=(comments(facts.comments)) { (facts.comments) }
+            }
+            (counts(lines))
+        }
+    }
+}

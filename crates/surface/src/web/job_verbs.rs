@@ -1,0 +1,212 @@
+//! What a person does with a job: answer its agent, end it, run it again.
+
+use axum::Form;
+use axum::extract::Path;
+use axum::response::Response;
+use callboard_domain::command::{Start, TerminalStart};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::{JobId, JobKind, JobState};
+use callboard_domain::runs::run::Order;
+use callboard_domain::runs::work::Role;
+use callboard_engine::{At, EngineError, JobLook, JobSeen, Stopped, WorkWish};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::job::{found, shown};
+use super::jobs::{asked, asks};
+use super::parts::{Tone, icon, note, span};
+use super::task_verbs::once;
+use super::{Page, Screen, done, said};
+
+/// The open question with its two answers.
+pub(super) fn question(page: &Page, look: &At<JobLook>) -> Markup {
+    let seen = &look.it.line.seen;
+    let Some(question) = asks(seen) else { return html! {} };
+    let left = look.it.answer_until.map(|until| until.ms_since(look.now).max(0));
+    let words = html! {
+        p {
+            @match &question.command {
+                Some(command) => { strong { "May it run " (asked(&question)) "?" } " " bdi { (reason(&question.text, command)) } }
+                None => strong { bdi { (question.text) } },
+            }
+            @if let Some(left) = left { " " span.faint { "Refused in " (span(left)) "." } }
+        }
+        @if page.acts() {
+            form.row method="post" action={ "/jobs/" (seen.job.id) "/answer" } {
+                input type="hidden" name="number" value=(question.number);
+                button.button.button-main name="answer" value="yes" data-key="y" { "Allow once" kbd { "y" } }
+                button.button name="answer" value="no" data-key="x" { "Refuse" kbd { "x" } }
+            }
+        }
+    };
+    note(Tone::Person, "ask", &words)
+}
+
+/// The text of a question without the command, which stands before it.
+fn reason<'q>(text: &'q str, command: &str) -> &'q str {
+    text.strip_suffix(command).map_or(text, |rest| rest.trim_end().trim_end_matches(':'))
+}
+
+/// The buttons of a job, outside of the live parts: an open confirmation stays open.
+pub(super) fn verbs(page: &Page, look: &At<JobLook>) -> Markup {
+    let line = &look.it.line;
+    let job = &line.seen.job;
+    let action = |verb: &str| format!("/jobs/{}/{verb}", job.id);
+    html! {
+        div.row.job-verbs {
+            @if let Some(task) = &line.task { a.button href={ "/tasks/" (task.name()) } { "Task" kbd { "o" } } }
+            @if job.is_over() && can_repeat(&line.seen) {
+                form method="post" action=(action("again")) {
+                    input type="hidden" name="once" value=(page.engine.fresh_id());
+                    button.button data-busy="Queueing" { (icon("again")) "Run again" }
+                }
+            }
+            @if !job.is_over() && job.kind != JobKind::Embed {
+                details.menu.verb {
+                    summary.button.button-bad { (icon("stop")) "Cancel the job" }
+                    form.stack-tight method="post" action=(action("cancel")) {
+                        p { (consequence(&line.seen)) }
+                        div { button.button.button-bad data-busy="Canceling" { "Cancel the job" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a cancellation ends, and what stays.
+fn consequence(seen: &JobSeen) -> &'static str {
+    match (&seen.job.state, seen.job.kind) {
+        (JobState::Queued { .. }, _) => "The job does not start. Its task stays as it is.",
+        (_, JobKind::Run) => "The processes of the agent end. No patch is made.",
+        (_, JobKind::Work | JobKind::Crew) => {
+            "The processes of the agent end, and its task is free again. The worktree and the branch stay."
+        }
+        _ => "The job ends. Its task stays as it is.",
+    }
+}
+
+/// Whether a person may repeat the work. A crew and the review of a task start their agents themselves.
+fn can_repeat(seen: &JobSeen) -> bool {
+    seen.run.as_ref().is_some_and(|run| match &run.order {
+        Order::Patch(_) => true,
+        Order::Work(order) => order.role == Role::Worker && seen.job.task.is_some(),
+    })
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct JobForm {
+    #[serde(default)]
+    once: String,
+    #[serde(default)]
+    number: Option<u32>,
+    #[serde(default)]
+    answer: String,
+}
+
+/// Carries out a form of a job, then shows the job with a word about it.
+pub(super) async fn act(
+    page: Page,
+    Path((text, verb)): Path<(String, String)>,
+    Form(form): Form<JobForm>,
+) -> Response {
+    let id = match found(&page, &text).await {
+        Ok(id) => id,
+        Err(error) => return page.failure(Screen::Jobs, &error).await,
+    };
+    match carry_out(&page, id, &verb, &form).await {
+        Ok((next, words)) => done(&format!("/jobs/{next}"), &words),
+        Err(error) => match page.engine.job_look(&page.op(), id).await {
+            Ok(look) => {
+                let (status, words) = said(&error);
+                shown(&page, status, &look, Some(&words)).await
+            }
+            Err(_) => page.failure(Screen::Jobs, &error).await,
+        },
+    }
+}
+
+/// Returns the job to show next, and the words about the form.
+async fn carry_out(
+    page: &Page,
+    id: JobId,
+    verb: &str,
+    form: &JobForm,
+) -> Result<(JobId, String), EngineError> {
+    let (engine, op) = (&page.engine, page.op());
+    match (verb, &*form.answer) {
+        ("answer", answer @ ("yes" | "no")) => {
+            let granted = answer == "yes";
+            engine.run_answer(&op, id, form.number, granted).await?;
+            let words = if granted { "Allowed once." } else { "Refused." };
+            Ok((id, format!("{words} The agent goes on.")))
+        }
+        ("cancel", _) => {
+            let ended = engine.job_cancel(&op, id).await?;
+            Ok((id, canceled(ended.is_new, ended.agent.as_ref()).into()))
+        }
+        ("again", _) => {
+            let next = again(page, id, form).await?;
+            Ok((next, "Queued again. This is the new job.".into()))
+        }
+        _ => {
+            let message = "the form is unknown; open the page again and use its buttons".into();
+            Err(Refusal::InvalidInput { field: None, message }.into())
+        }
+    }
+}
+
+fn canceled(is_new: bool, agent: Option<&Stopped>) -> &'static str {
+    match (is_new, agent) {
+        (false, None) => "The job was over already.",
+        (_, Some(_)) => "The job was canceled. Its agent was told to end.",
+        (true, None) => "The job was canceled.",
+    }
+}
+
+/// Queues the work of a job once more.
+async fn again(page: &Page, id: JobId, form: &JobForm) -> Result<JobId, EngineError> {
+    let op = once(page, &form.once)?;
+    let JobSeen { job, run } = page.engine.job_see(&op, id).await?;
+    let missing = || Refusal::JobNotFound { job: id.to_string() };
+    match run.ok_or_else(missing)?.order {
+        Order::Patch(spec) => {
+            let mut spec = *spec;
+            // A key finds its first job; the form's own key makes a second send find the second job.
+            spec.idempotency_key = format!("again-{}", form.once);
+            Ok(page.engine.run_submit(&page.op(), spec).await?.record.job.id)
+        }
+        Order::Work(order) if order.role == Role::Worker => {
+            let start = TerminalStart { agent: None, take: false, reopen: false, held_s: 0 };
+            let wish = WorkWish {
+                instructions: order.instructions,
+                model: order.model,
+                start: Start::Terminal(start),
+            };
+            let task = job.task.ok_or_else(missing)?;
+            Ok(page.engine.work_submit(&op, task, wish).await?.job().id)
+        }
+        Order::Work(_) => {
+            let message =
+                "the crew or the review of the task starts this agent by itself".to_owned();
+            Err(Refusal::InvalidInput { field: None, message }.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+
+    #[test]
+    fn a_question_names_its_command_once() {
+        let table = [
+            ("Try it: make one", "make one", "Try it"),
+            ("make", "make", ""),
+            ("May I make this?", "make", "May I make this?"),
+        ];
+        for (text, command, rest) in table {
+            assert_eq!(reason(text, command), rest);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// Keeps an open page up to date: listens to the stream of events, fetches the page again and puts the parts that are
+// marked data-live in the place of the old ones. Forms that are being written stay. Without this script the pages are
+// complete, and a reload updates them.
+import { morph, release } from "./page.js";
+import "./find.js";
+
+// The pause between two fetches on a busy board.
+const PAUSE_MS = 300;
+const AGES_MS = 15_000;
+// The output of an agent grows without events: a page that marks it with data-every fetches it at this pace.
+const OUTPUT_MS = 2000;
+
+const { stream, events, seen } = document.body.dataset;
+const concerned = (events ?? "").split(" ");
+const dot = document.querySelector(".live");
+let isOpen = true;
+let isPaused = false;
+let isStale = false;
+let isRenewing = false;
+
+function show() {
+  if (!dot) return;
+  const state = isPaused ? "paused" : isOpen ? "live" : "lost";
+  const words = { live: "Live", paused: isStale ? "Paused, changed since" : "Paused", lost: "Reconnecting" };
+  dot.dataset.state = state;
+  dot.querySelector("span").textContent = words[state];
+}
+
+const hear = ({ name, isOpen: open }) => {
+  if (open !== undefined) {
+    // The server may have been away: what was missed is in the page.
+    if (open && !isOpen) renew();
+    isOpen = open;
+    show();
+  } else if (name === "" || concerned.includes(name)) renew();
+};
+
+function connect() {
+  const alone = () => {
+    const script = document.createElement("script");
+    script.src = "/js/stream.js";
+    script.addEventListener("load", () =>
+      // `listen` is a global of that script.
+      window.listen(stream, Number(seen), (name) => hear({ name }), (open) => hear({ isOpen: open })));
+    document.head.append(script);
+  };
+  if (typeof SharedWorker === "undefined") return alone();
+  const worker = new SharedWorker("/js/stream.js");
+  const hello = () => worker.port.postMessage({ stream, seen: Number(seen) });
+  worker.addEventListener("error", alone, { once: true });
+  worker.port.addEventListener("message", ({ data }) => hear(data));
+  worker.port.start();
+  hello();
+  addEventListener("pagehide", () => worker.port.postMessage("bye"));
+  addEventListener("pageshow", ({ persisted }) => persisted && hello());
+}
+
+// Fetches one at a time, and only for a visible page that is not paused; events that come meanwhile cause one more
+// fetch.
+export async function renew() {
+  isStale = true;
+  show();
+  if (isRenewing) return;
+  isRenewing = true;
+  while (isStale && !document.hidden && !isPaused) {
+    isStale = false;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.ok) morph(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch {
+      // The server is away; the stream reports its return.
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  isRenewing = false;
+}
+
+// Writes the words of `parts.rs` again for the time that went by.
+function span(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(seconds / 3600);
+  if (seconds < 60) return `${Math.max(0, Math.floor(seconds))} s`;
+  if (minutes < 60) return `${minutes} min`;
+  if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60}` : `${hours} h`;
+  return `${Math.floor(hours / 24)} d`;
+}
+
+function freshen() {
+  for (const time of document.querySelectorAll("time[data-age], time[data-ago]")) {
+    const words = span((Date.now() - Date.parse(time.dateTime)) / 1000);
+    time.textContent = "ago" in time.dataset ? `${words} ago` : words;
+  }
+}
+
+dot?.addEventListener("click", () => {
+  isPaused = !isPaused;
+  show();
+  if (!isPaused) {
+    release();
+    if (isStale) renew();
+  }
+});
+document.addEventListener("visibilitychange", () => isStale && renew());
+setInterval(freshen, AGES_MS);
+setInterval(() => document.querySelector("[data-every]") && renew(), OUTPUT_MS);
+setInterval(() => document.querySelector("[data-moving]") && renew(), AGES_MS);
+if (stream) {
+  show();
+  connect();
+}

@@ -1,0 +1,229 @@
+// The page under the hands: replaces its live parts without moving what a person points at or types in, and lets keys
+// press the buttons and links that stand on the page.
+
+// Puts the live parts of a fresh page in the place of the old ones.
+export function morph(fresh) {
+  document.title = fresh.title;
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const part = fresh.getElementById(old.id);
+    if (part && part.outerHTML !== old.outerHTML) become(old, part);
+  }
+}
+
+const isBusy = (element) => element.matches(":hover") || element.contains(document.activeElement);
+const held = new Map();
+
+// Makes `old` equal to `fresh`, element by element, so that focus, open details and half-written fields stay.
+function become(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeType !== 1 || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh.cloneNode(true));
+  if (old.matches("input, textarea, select") && old === document.activeElement) return;
+  const stays = (name) => (name === "open" && old.matches("details")) || (name === "value" && old.value !== old.defaultValue);
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !stays(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value && !stays(name)) old.setAttribute(name, value);
+  }
+  if ("rows" in old.dataset && isBusy(old)) return hold(old, fresh);
+  unhold(old);
+  children(old, fresh);
+}
+
+function children(old, fresh) {
+  const known = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
+  let place = old.firstChild;
+  for (const next of [...fresh.childNodes]) {
+    let match = next.id ? known.get(next.id) : place;
+    if (match && !next.id && (match.id || match.nodeName !== next.nodeName)) match = null;
+    if (match && match.nodeName === next.nodeName) {
+      if (match !== place) old.insertBefore(match, place);
+      else place = place.nextSibling;
+      become(match, next);
+    } else {
+      const added = document.importNode(next, true);
+      if (added.id) added.classList.add("is-fresh");
+      old.insertBefore(added, place);
+    }
+  }
+  while (place) {
+    const gone = place;
+    place = place.nextSibling;
+    gone.remove();
+  }
+}
+
+// A list under the pointer or with focus inside does not move: rows change in place, rows that left are dimmed, and new
+// rows wait behind a button.
+function hold(list, fresh) {
+  const rows = new Map([...fresh.children].filter((row) => row.id).map((row) => [row.id, row]));
+  let known = 0;
+  for (const row of list.children) {
+    const next = rows.get(row.id);
+    row.classList.toggle("is-gone", Boolean(row.id) && !next);
+    if (next) {
+      known += 1;
+      become(row, next);
+    }
+  }
+  const count = rows.size - known;
+  unhold(list);
+  const settle = () => {
+    if (held.get(list)?.fresh !== fresh) return;
+    unhold(list);
+    children(list, fresh);
+  };
+  const leave = () => isBusy(list) || settle();
+  list.addEventListener("pointerleave", leave);
+  list.addEventListener("focusout", () => queueMicrotask(leave), { once: true });
+  const button = document.createElement("button");
+  if (count > 0) {
+    button.type = "button";
+    button.className = "held";
+    button.dataset.key = "s";
+    button.textContent = `${count} new`;
+    button.addEventListener("click", settle);
+    list.before(button);
+  }
+  held.set(list, { fresh, button, leave, settle });
+}
+
+function unhold(list) {
+  const kept = held.get(list);
+  if (!kept) return;
+  held.delete(list);
+  kept.button.remove();
+  list.removeEventListener("pointerleave", kept.leave);
+}
+
+// Shows everything that waits.
+export function release() {
+  for (const { settle } of [...held.values()]) settle();
+}
+
+// ---- keys
+
+const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
+let went = 0;
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    return press("/");
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (document.body.dataset.keys === "off") return;
+  const chord = Date.now() - went < 1500 ? `g ${event.key}` : event.key;
+  went = event.key === "g" ? Date.now() : 0;
+  if (event.key === "j" || event.key === "k") return step(event.key === "j" ? 1 : -1, event);
+  if (event.key === "h" || event.key === "l") return across(event.key === "l" ? 1 : -1, event);
+  const own = document.activeElement.closest("li")?.querySelector(`[data-row-key="${CSS.escape(event.key)}"]`);
+  if (own) {
+    event.preventDefault();
+    return own.click();
+  }
+  if (press(chord)) event.preventDefault();
+});
+
+// Presses the first visible button or link with this key.
+function press(key) {
+  const found = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find(
+    (element) => element.checkVisibility() && !element.disabled,
+  );
+  found?.focus({ preventScroll: false });
+  found?.click();
+  // At once: the next key may already be a letter of the text.
+  if (found?.matches("details.menu > summary")) begin(found.parentElement);
+  return Boolean(found);
+}
+
+// Puts the focus into the first field of a panel that is open.
+function begin(panel) {
+  const first = "textarea, select, input:not([type=hidden]), form button, div a";
+  if (panel.open) panel.querySelector(first)?.focus();
+}
+
+// Moves the focus along the rows of the page.
+function step(by, event) {
+  const rows = [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
+  if (rows.length === 0) return;
+  event.preventDefault();
+  const at = rows.indexOf(document.activeElement);
+  const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by));
+  rows[next].focus();
+}
+
+// Moves the focus to the first row of the next list that has one.
+function across(by, event) {
+  const lists = [...document.querySelectorAll("[data-rows]")].filter((list) => list.querySelector("[data-row]"));
+  const at = lists.indexOf(document.activeElement.closest("[data-rows]"));
+  const next = lists[Math.min(lists.length - 1, Math.max(0, at + by))];
+  if (!next) return;
+  event.preventDefault();
+  next.querySelector("[data-row]").focus();
+}
+
+// ---- forms
+
+// A button that was pressed says so and cannot be pressed twice.
+document.addEventListener("submit", (event) => {
+  const button = event.submitter;
+  if (event.defaultPrevented || !button || event.target.method !== "post") return;
+  setTimeout(() => {
+    button.disabled = true;
+    button.dataset.pressed = button.textContent;
+    if (button.dataset.busy) button.textContent = button.dataset.busy;
+  });
+});
+// A page that the browser kept and shows again has buttons that were pressed before.
+addEventListener("pageshow", () => {
+  for (const button of document.querySelectorAll("[data-pressed]")) {
+    button.disabled = false;
+    if (button.dataset.busy) button.textContent = button.dataset.pressed;
+    delete button.dataset.pressed;
+  }
+});
+
+// A panel that opens is ready to be written in; Escape closes it, and Ctrl Enter sends it.
+document.addEventListener(
+  "toggle",
+  ({ target }) => target.matches("details.menu") && !target.lastElementChild.contains(document.activeElement) && begin(target),
+  { capture: true },
+);
+document.addEventListener("keydown", (event) => {
+  const panel = event.target.closest("details.menu[open]");
+  if (event.key === "Escape" && panel) {
+    panel.open = false;
+    panel.querySelector("summary").focus();
+  }
+  const form = event.target.closest("form");
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form?.method === "post") form.requestSubmit(form.querySelector("button"));
+});
+document.addEventListener("pointerdown", ({ target }) => {
+  for (const panel of document.querySelectorAll("details.menu[open]")) if (!panel.contains(target)) panel.open = false;
+});
+
+// ---- palette
+
+const palette = document.getElementById("palette");
+const field = palette?.querySelector("input");
+const found = palette?.querySelector("[data-found]");
+let wait = 0;
+
+palette?.addEventListener("toggle", ({ newState }) => newState === "open" && field.select());
+field?.addEventListener("input", () => {
+  clearTimeout(wait);
+  wait = setTimeout(async () => {
+    const answer = await fetch(`/search?part=1&q=${encodeURIComponent(field.value)}`);
+    if (!answer.ok) return;
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    found.replaceChildren(...part.querySelector("[data-found]").childNodes);
+  }, 80);
+});
+palette?.addEventListener("keydown", (event) => {
+  const links = [...found.querySelectorAll("a")];
+  const at = links.indexOf(document.activeElement);
+  if (event.key === "ArrowDown") links[Math.min(at + 1, links.length - 1)]?.focus();
+  else if (event.key === "ArrowUp") (links[at - 1] ?? field).focus();
+  else if (event.key === "Enter" && at < 0 && links[0]) links[0].click();
+  else return;
+  event.preventDefault();
+});

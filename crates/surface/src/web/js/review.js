@@ -1,0 +1,111 @@
+// The review under the hands: moves along files and lines, comments on a line or a dragged range, ticks files off. Every
+// key presses a form or a link that works without this script too.
+import { renew } from "./live.js";
+
+const files = () => [...document.querySelectorAll(".file")];
+const lines = () => [...document.querySelectorAll(".file details[open] [data-line]")];
+const isTyping = (target) => target.closest("input, textarea, select");
+let current = null;
+
+function mark(line) {
+  current?.classList.remove("is-line");
+  current = line;
+  line?.classList.add("is-line");
+  line?.scrollIntoView({ block: "nearest" });
+}
+
+// The file that the eyes are on: that of the marked line, else the first one that reaches below the bars.
+function fileNow() {
+  const marked = current?.closest(".file");
+  return marked ?? files().find((file) => file.getBoundingClientRect().bottom > 160);
+}
+
+function toFile(by) {
+  const all = files();
+  const at = all.indexOf(fileNow());
+  const next = all[Math.min(all.length - 1, Math.max(0, at + by))];
+  if (!next) return;
+  mark(null);
+  next.scrollIntoView();
+  next.querySelector("summary").focus({ preventScroll: true });
+  mark(next.querySelector("details[open] [data-line]"));
+}
+
+function toLine(by) {
+  const all = lines();
+  const at = current?.isConnected ? all.indexOf(current) : all.findIndex((line) => line.getBoundingClientRect().top > 120) - by;
+  mark(all[Math.min(all.length - 1, Math.max(0, at + by))]);
+}
+
+// Opens the form of a comment on the lines between two rows of one file.
+function comment(from, to = from) {
+  const path = from?.closest(".file")?.dataset.path;
+  if (!path) return;
+  const [first, last] = [from, to].map((line) => line.dataset.line);
+  const side = last[0];
+  const [low, high] = [Number(first.slice(1)), Number(last.slice(1))].sort((a, b) => a - b);
+  const address = new URL(location.href);
+  address.searchParams.set("comment", `${path}:${side}${first[0] === side ? low : high}-${high}`);
+  // With a fragment a browser would not focus the field.
+  address.hash = "";
+  location.assign(address);
+}
+
+document.addEventListener(
+  "keydown",
+  (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const acts = {
+      "]": () => toFile(1),
+      "[": () => toFile(-1),
+      j: () => toLine(1),
+      k: () => toLine(-1),
+      c: () => comment(current ?? lines()[0]),
+      v: () => fileNow()?.querySelector("[data-viewed]")?.click(),
+      x: () => fileNow()?.querySelector("summary")?.click(),
+    };
+    if (!acts[event.key]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    acts[event.key]();
+  },
+  { capture: true },
+);
+
+// A range is dragged over the numbers of lines.
+let from = null;
+
+// The line of a cell: its row, or in the split view the next cell of code.
+function lineAt(target) {
+  let cell = target.closest(".file td");
+  if (!cell || cell.parentElement.dataset.line) return cell?.parentElement;
+  while (cell && !cell.dataset.line) cell = cell.nextElementSibling;
+  return cell;
+}
+
+document.addEventListener("pointerdown", (event) => {
+  from = event.button === 0 && event.target.closest(".file td.no") ? lineAt(event.target) : null;
+  if (from) event.preventDefault();
+});
+document.addEventListener("pointerup", (event) => {
+  const to = from && lineAt(event.target);
+  if (to && to.closest(".file") === from.closest(".file")) comment(from, to);
+  from = null;
+});
+
+// A tick folds its file and goes to the next one, without a reload.
+document.addEventListener("submit", async (event) => {
+  if (!event.target.action.endsWith("/review/viewed")) return;
+  event.preventDefault();
+  const file = event.target.closest(".file");
+  const off = new FormData(event.target).has("off");
+  const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)) });
+  if (!answer.ok) return location.reload();
+  if (!off) {
+    toFile(1);
+    file.querySelector("details").open = false;
+  }
+  renew();
+});
+
+document.querySelector("#comment")?.scrollIntoView({ block: "center" });

@@ -1,0 +1,217 @@
+//! The log of an agent or a check as a page shows it: a window of numbered lines, links to the lines before and behind
+//! it, failures only, and words that are looked for. Nothing here asks the engine; lines come without escape sequences.
+
+use callboard_domain::text::places_of;
+use callboard_engine::{LogLine, LogQuery, LogWindow, WINDOW_LINES};
+use maud::{Markup, html};
+
+use super::query::{Kept, address};
+
+/// How many lines stand around a line that was found.
+const AROUND: u64 = WINDOW_LINES as u64 / 2;
+
+/// How a log is shown.
+pub struct LogView<'v> {
+    /// The parts of the query that links keep; without `lines`, `errors` and `find`.
+    pub kept: Kept<'v>,
+    pub query: &'v LogQuery,
+    /// The time at which a line was printed, by its number, where times are known.
+    pub time_of: Option<&'v dyn Fn(u64) -> Option<Markup>>,
+}
+
+impl LogView<'_> {
+    fn is_filtered(&self) -> bool {
+        self.query.errors_only || !self.query.find.is_empty()
+    }
+
+    /// The address of other lines under the same filter.
+    fn lines(&self, lines: &str) -> String {
+        let mut more = vec![("lines", lines)];
+        more.extend(self.filter(self.query.errors_only));
+        address(self.kept, &more)
+    }
+
+    fn filter(&self, errors_only: bool) -> impl Iterator<Item = (&str, &str)> {
+        let errors = errors_only.then_some(("errors", "1"));
+        let find = Some(("find", &*self.query.find)).filter(|(_, find)| !find.is_empty());
+        errors.into_iter().chain(find)
+    }
+
+    fn filtered(&self, errors_only: bool) -> String {
+        address(self.kept, &self.filter(errors_only).collect::<Vec<_>>())
+    }
+}
+
+/// The form to find words, and the choice between all lines and failures.
+pub fn filters(window: &LogWindow, view: &LogView<'_>) -> Markup {
+    let is_current = |errors_only: bool| (view.query.errors_only == errors_only).then_some("page");
+    html! {
+        form.find role="search" aria-label="This log" {
+            @for (name, value) in view.kept { input type="hidden" name=(name) value=(value); }
+            @if view.query.errors_only { input type="hidden" name="errors" value="1"; }
+            input type="search" name="find" value=(view.query.find) aria-label="Find in the log"
+                placeholder="Find in the log";
+            button { "Find" }
+        }
+        nav.tabs aria-label="Lines" {
+            a href=(view.filtered(false)) aria-current=[is_current(false)] { "All" }
+            " "
+            a href=(view.filtered(true)) aria-current=[is_current(true)] {
+                "Errors " span.count { (window.errors) }
+            }
+        }
+    }
+}
+
+/// The lines, with links to the lines around them.
+pub fn lines(window: &LogWindow, view: &LogView<'_>) -> Markup {
+    let (Some(first), Some(last)) = (window.lines.first(), window.lines.last()) else {
+        return empty(window, view);
+    };
+    let size = WINDOW_LINES as u64;
+    let older = window.has_older.then(|| match (view.is_filtered(), first.number - 1) {
+        (true, last) => view.lines(&format!("-{last}")),
+        (false, last) => view.lines(&format!("{}-{last}", last.saturating_sub(size - 1).max(1))),
+    });
+    let newer = window.has_newer.then(|| match (view.is_filtered(), last.number + 1) {
+        (true, first) => view.lines(&format!("{first}-")),
+        (false, first) => view.lines(&format!("{first}-{}", first.saturating_add(size - 1))),
+    });
+    html! {
+        p.limit {
+            "Lines " (first.number) " to " (last.number) " of " (window.total) "."
+            @if view.is_filtered() { " " (matches(window)) }
+            @if let Some(address) = older { " " a href=(address) { "Older lines" } }
+            @if window.has_newer { " " a href=(view.filtered(view.query.errors_only)) { "Last lines" } }
+        }
+        ol.log #log aria-label="Log" tabindex="0" {
+            @for one in &window.lines { (line(one, view)) }
+        }
+        @if let Some(address) = newer { p.limit { a href=(address) { "Newer lines" } } }
+    }
+}
+
+fn matches(window: &LogWindow) -> String {
+    match (window.matches, window.lines.len()) {
+        (1, _) => "1 line matches.".into(),
+        (all, shown) if all == shown as u64 => format!("{all} lines match."),
+        (all, shown) => format!("{shown} of {all} lines that match."),
+    }
+}
+
+fn empty(window: &LogWindow, view: &LogView<'_>) -> Markup {
+    html! {
+        p.limit {
+            @if window.total == 0 { "Nothing was printed so far." }
+            @else if window.matches == 0 && view.is_filtered() {
+                "None of " (window.total) " lines matches. "
+                a href=(address(view.kept, &[])) { "Show all lines" }
+            } @else {
+                "The log has " (window.total) " lines, none of them there. "
+                a href=(view.filtered(view.query.errors_only)) { "Show the last lines" }
+            }
+        }
+    }
+}
+
+fn line(line: &LogLine, view: &LogView<'_>) -> Markup {
+    let number = line.number;
+    let here = format!("#l{number}");
+    // Where lines are left out, a number leads to the line among its neighbours.
+    let target = if view.is_filtered() {
+        let (from, to) = (number.saturating_sub(AROUND).max(1), number.saturating_add(AROUND - 1));
+        address(view.kept, &[("lines", &*format!("{from}-{to}"))]) + &here
+    } else {
+        here
+    };
+    html! {
+        li #{ "l" (number) } class=[line.is_error.then_some("bad")] {
+            a.no href=(target) tabindex="-1" { (number) }
+            @if let Some(time_of) = view.time_of { span.at { @if let Some(at) = time_of(number) { (at) } } }
+            span.text {
+                (found(&line.text, &view.query.find))
+                @if line.cut_bytes > 0 { span.odd { " … " (line.cut_bytes) " more bytes" } }
+            }
+        }
+    }
+}
+
+/// The text with the words that were looked for marked.
+fn found(text: &str, find: &str) -> Markup {
+    let places = places_of(find, text);
+    let starts = std::iter::once(0).chain(places.iter().map(|place| place.end));
+    let ends = places.iter().map(Some).chain(std::iter::once(None));
+    html! { @for (start, place) in starts.zip(ends) {
+        @match place {
+            Some(place) => { (text[start..place.start]) mark { (text[place.clone()]) } },
+            None => (text[start..]),
+        }
+    } }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_engine::{LogReader, LogSpan};
+
+    use super::*;
+
+    fn shown(log: &str, query: &LogQuery) -> String {
+        let mut reader = LogReader::new(query);
+        reader.push(log.as_bytes());
+        let view = LogView { kept: &[("run", "2")], query, time_of: None };
+        let window = reader.finish();
+        (filters(&window, &view).into_string() + &lines(&window, &view).into_string())
+            .replace("><", ">\n<")
+    }
+
+    fn log(lines: usize) -> String {
+        (1..=lines)
+            .map(|n| format!("line {n}{}\n", if n % 7 == 0 { " Error" } else { "" }))
+            .collect()
+    }
+
+    #[test]
+    fn a_window_has_links_to_its_neighbours() {
+        let at = |text: &str| LogQuery {
+            span: LogSpan::read(text).unwrap_or_default(),
+            ..LogQuery::default()
+        };
+        for (query, words, older, newer) in [
+            (at(""), "Lines 701 to 1200 of 1200.", Some("lines=201-700"), None),
+            (
+                at("201-700"),
+                "Lines 201 to 700 of 1200.",
+                Some("lines=1-200"),
+                Some("lines=701-1200"),
+            ),
+            (at("1-200"), "Lines 1 to 200 of 1200.", None, Some("lines=201-700")),
+        ] {
+            let page = shown(&log(1200), &query);
+            assert!(page.contains(words), "{page}");
+            let link = |lines: Option<&str>, words: &str| match lines {
+                Some(lines) => page.contains(&format!("\"?run=2&amp;{lines}\">{words}")),
+                None => !page.contains(words),
+            };
+            assert!(link(older, "Older lines") && link(newer, "Newer lines"), "{query:?}: {page}");
+        }
+        assert_eq!(shown(&log(100_000), &at("")).matches("<li").count(), WINDOW_LINES);
+    }
+
+    #[test]
+    fn found_words_are_marked_and_lead_to_their_neighbours() {
+        let query = LogQuery { find: "error".into(), errors_only: true, ..LogQuery::default() };
+        let page = shown("a <b>\nan <Error> here\n\u{1b}[31mfailed\n", &query);
+        let line = "<a class=\"no\" href=\"?run=2&amp;lines=1-251#l2\" tabindex=\"-1\">2</a>\n\
+                    <span class=\"text\">an &lt;<mark>Error</mark>&gt; here</span>";
+        assert!(page.contains(line), "{page}");
+        assert!(page.contains("Lines 2 to 2 of 3. 1 line matches."), "{page}");
+        assert!(page.contains("Errors <span class=\"count\">2</span>"), "{page}");
+        assert!(page.contains("aria-current=\"page\">Errors"), "{page}");
+        let none = LogQuery { find: "<x>".into(), ..LogQuery::default() };
+        let page = shown("a\nb\n", &none);
+        assert!(page.contains("None of 2 lines matches.") && !page.contains("<x>"), "{page}");
+        assert!(shown("", &LogQuery::default()).contains("Nothing was printed so far."));
+        let beyond = LogQuery { span: LogSpan::From { first: 9, last: 12 }, ..LogQuery::default() };
+        assert!(shown("a\n", &beyond).contains("The log has 1 lines, none of them there."));
+    }
+}

@@ -1,0 +1,396 @@
+//! The parts that every screen is made of: glyphs, badges, actors, times, leases, checks, notes. A state is always a
+//! glyph and a word; colour only repeats it.
+
+use callboard_domain::actor::Actor;
+use callboard_domain::board::column::Column;
+use callboard_domain::board::why;
+use callboard_domain::ids::TaskName;
+use callboard_domain::policy::Phase;
+use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::task::{Check, Task};
+use callboard_domain::time::{Timestamp, span_words};
+use callboard_engine::time::rfc3339_ms;
+use maud::{Markup, Render, html};
+
+/// How many check pips a card shows before it only counts.
+const PIPS_SHOWN: usize = 6;
+/// A lease shorter than this is renewed all the time; its seconds tell a reader nothing.
+const SHORT_LEASE_S: u32 = 120;
+
+/// The meaning of a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Quiet,
+    Now,
+    Person,
+    Proved,
+    Late,
+    Failed,
+}
+
+impl Tone {
+    /// The tone of a why-line.
+    pub fn of(tone: why::Tone) -> Self {
+        match tone {
+            why::Tone::Plain => Self::Quiet,
+            why::Tone::Now => Self::Now,
+            why::Tone::Person => Self::Person,
+            why::Tone::Proved => Self::Proved,
+            why::Tone::Late => Self::Late,
+            why::Tone::Failed => Self::Failed,
+        }
+    }
+
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Plain => "is-plain",
+            Self::Quiet => "is-quiet",
+            Self::Now => "is-now",
+            Self::Person => "is-person",
+            Self::Proved => "is-proved",
+            Self::Late => "is-late",
+            Self::Failed => "is-failed",
+        }
+    }
+}
+
+/// A glyph of `icons.svg`.
+pub(super) fn icon(name: &str) -> Markup {
+    html! { svg.icon aria-hidden="true" { use href={ "/icons.svg#" (name) } {} } }
+}
+
+/// Where a task stands, for people: the phase, and whether something holds a task that nobody works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Blocked,
+    Ready,
+    Working,
+    Review,
+    Done,
+    Canceled,
+}
+
+impl State {
+    pub fn of(task: &Task) -> Self {
+        match Column::of(task) {
+            Column::Done if task.phase == Phase::ClosedCanceled => Self::Canceled,
+            column => Self::at(column),
+        }
+    }
+
+    /// The state of the tasks in a column.
+    pub fn at(column: Column) -> Self {
+        match column {
+            Column::Blocked => Self::Blocked,
+            Column::Ready => Self::Ready,
+            Column::Working => Self::Working,
+            Column::Review => Self::Review,
+            Column::Done => Self::Done,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Blocked => "Blocked",
+            Self::Ready => "Ready",
+            Self::Working => "Working",
+            Self::Review => "Review",
+            Self::Done => "Done",
+            Self::Canceled => "Canceled",
+        }
+    }
+
+    pub fn glyph(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Ready => "ready",
+            Self::Working => "working",
+            Self::Review => "review",
+            Self::Done => "done",
+            Self::Canceled => "canceled",
+        }
+    }
+
+    pub fn tone(self) -> Tone {
+        match self {
+            Self::Blocked | Self::Canceled => Tone::Quiet,
+            Self::Ready => Tone::Plain,
+            Self::Working => Tone::Now,
+            Self::Review => Tone::Person,
+            Self::Done => Tone::Proved,
+        }
+    }
+
+    /// The glyph alone, with the word for screen readers.
+    pub fn mark(self) -> Markup {
+        html! {
+            span class={ "glyph " (self.tone().class()) } {
+                (icon(self.glyph())) span.hidden { (self.word()) }
+            }
+        }
+    }
+
+    pub fn badge(self) -> Markup {
+        badge(self.tone(), self.glyph(), self.word())
+    }
+}
+
+/// A pill with a glyph and a word.
+pub(super) fn badge(tone: Tone, glyph: &str, word: impl Render) -> Markup {
+    html! { span class={ "badge " (tone.class()) } { (icon(glyph)) (word) } }
+}
+
+/// A square tag for a fact.
+pub(super) fn tag(tone: Tone, word: impl Render) -> Markup {
+    html! { span class={ "tag " (tone.class()) } { (word) } }
+}
+
+/// A link to a task by its short name.
+pub(super) fn task_link(name: TaskName) -> Markup {
+    html! { a.id.above href={ "/tasks/" (name) } { (name) } }
+}
+
+/// A link to a task by its title.
+pub(super) fn title_link(task: &Task) -> Markup {
+    html! { a href={ "/tasks/" (task.name()) } { bdi { (task.title) } } }
+}
+
+/// An actor: a square for agents, a circle for people, with the name; the kind is there for screen readers.
+pub(super) fn actor(actor: &Actor) -> Markup {
+    actor_named(actor.as_str())
+}
+
+pub(super) fn actor_named(whole: &str) -> Markup {
+    let (kind, name) = whole.split_once(':').unwrap_or(("", whole));
+    let hue = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte)) % 6 + 1;
+    let person = if kind == "human" { " avatar-person" } else { "" };
+    html! {
+        span.actor {
+            span class={ "avatar hue-" (hue) (person) } aria-hidden="true" { (initials(name)) }
+            @if !kind.is_empty() { span.hidden { (kind) " " } }
+            span title=(whole) { bdi { (name) } }
+        }
+    }
+}
+
+/// Two characters for an avatar: the first letter and the last digit, else the first two letters.
+fn initials(name: &str) -> String {
+    let mut letters = name.chars().filter(|c| c.is_alphanumeric());
+    let first = letters.next().unwrap_or('?');
+    let digit = name.chars().rev().find(char::is_ascii_digit);
+    let second = digit.or_else(|| letters.next());
+    first.to_uppercase().chain(second.into_iter().flat_map(char::to_uppercase)).collect()
+}
+
+/// A span of time in the shortest words.
+pub(super) fn span(ms: i64) -> String {
+    span_words(ms)
+}
+
+/// The age of a moment. The script keeps it fresh; the whole time is in the title.
+pub(super) fn age(at: Timestamp, now: Timestamp) -> Markup {
+    let text = rfc3339_ms(at);
+    html! { time.faint datetime=(text) title=(text) data-age { (span(now.ms_since(at))) } }
+}
+
+/// The age of a moment in a sentence.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> Markup {
+    let text = rfc3339_ms(at);
+    html! { time datetime=(text) title=(text) data-ago { (span(now.ms_since(at))) " ago" } }
+}
+
+/// A moment as the whole time.
+pub(super) fn moment(at: Timestamp) -> Markup {
+    let text = rfc3339_ms(at);
+    html! { time datetime=(text) { (text) } }
+}
+
+/// The pip of one check: a square for a command, a circle for a person.
+pub(super) fn pip(check: &Check) -> Markup {
+    let shape = if check.is_command() { "pip" } else { "person" };
+    let (glyph, tone) = match check.result() {
+        "pass" => ("pass", Tone::Proved),
+        "fail" => ("fail", Tone::Failed),
+        "stale" => ("stale", Tone::Late),
+        _ => ("open", Tone::Quiet),
+    };
+    html! { span class={ "glyph " (tone.class()) } { (icon(&format!("{shape}-{glyph}"))) } }
+}
+
+/// The pips of all checks, and how many of them pass.
+pub(super) fn pips(checks: &[Check]) -> Markup {
+    let passed = checks.iter().filter(|check| check.result() == "pass").count();
+    let failed = checks.iter().filter(|check| check.result() == "fail").count();
+    let label = match failed {
+        0 => format!("{passed} of {} checks pass", checks.len()),
+        _ => format!("{passed} of {} checks pass, {failed} fail", checks.len()),
+    };
+    html! {
+        @if !checks.is_empty() {
+            span.pips role="img" aria-label=(label) {
+                @if checks.len() <= PIPS_SHOWN {
+                    @for check in checks { (pip(check)) }
+                } @else {
+                    @for check in checks.iter().filter(|check| check.result() == "fail").take(PIPS_SHOWN) {
+                        (pip(check))
+                    }
+                }
+                span { (passed) "/" (checks.len()) }
+            }
+        }
+    }
+}
+
+/// The rest of a live lease as a ring with the time left.
+pub(super) fn lease(attempt: &Attempt, now: Timestamp) -> Markup {
+    let Some(lease) = attempt.lease() else { return html! {} };
+    let left = lease.expires_at.ms_since(now).max(0);
+    let share = (left / 10 / i64::from(lease.granted_s.max(1))).min(100);
+    let short = lease.granted_s <= SHORT_LEASE_S;
+    let tone = match share {
+        0 => Tone::Failed,
+        1..25 if !short => Tone::Late,
+        _ => Tone::Now,
+    };
+    html! {
+        span class={ "lease " (tone.class()) } title={ "lease ends " (rfc3339_ms(lease.expires_at)) } {
+            svg.ring viewBox="0 0 16 16" aria-hidden="true" {
+                circle cx="8" cy="8" r="6" {}
+                circle cx="8" cy="8" r="6" pathLength="100" stroke-dasharray={ (share) " 100" } {}
+            }
+            span.hidden { "lease " }
+            @match (left, short) {
+                (0, _) => "over",
+                (_, true) => "live",
+                (_, false) => (span(left)),
+            }
+        }
+    }
+}
+
+/// How an attempt stands at `now`, in a word.
+pub(super) fn outcome(attempt: &Attempt, now: Timestamp) -> (Tone, &'static str) {
+    match &attempt.state {
+        AttemptState::Live { .. } if attempt.is_live(now) => (Tone::Now, "live"),
+        AttemptState::Live { .. } => (Tone::Failed, "lease ran out"),
+        AttemptState::Ended { end, .. } => match end {
+            AttemptEnd::Finished { .. } => (Tone::Proved, "finished"),
+            AttemptEnd::Expired => (Tone::Failed, "lease ran out"),
+            AttemptEnd::Released | AttemptEnd::Canceled { .. } => (Tone::Quiet, end.as_str()),
+        },
+    }
+}
+
+/// A sentence about the whole page, with the verbs that help below.
+pub(super) fn note(tone: Tone, glyph: &str, words: &Markup) -> Markup {
+    html! { div class={ "note " (tone.class()) } { (icon(glyph)) div { (words) } } }
+}
+
+/// What stands in place of a list without rows: what happens meanwhile, and the next step.
+pub(super) fn empty(glyph: &str, title: &str, words: &Markup) -> Markup {
+    html! { div.empty { (icon(glyph)) h2 { (title) } (words) } }
+}
+
+/// A link among others of which one is current, with a count if there is one.
+pub(super) struct Choice<'a> {
+    pub href: String,
+    pub word: &'a str,
+    pub count: Option<usize>,
+    pub is_current: bool,
+}
+
+/// Links of which one is current.
+pub(super) fn tabs<'a>(label: &str, choices: impl IntoIterator<Item = Choice<'a>>) -> Markup {
+    html! {
+        nav.tabs aria-label=(label) { @for Choice { href, word, count, is_current } in choices {
+            a href=(href) aria-current=[is_current.then_some("page")] {
+                (word) @if let Some(count) = count { " " span.faint { (count) } }
+            }
+        } }
+    }
+}
+
+/// Text of agents and people with little markup: paragraphs, lists, code and fenced blocks. Nothing else is read, so no
+/// text becomes an element or a link.
+pub(super) fn prose(text: &str) -> Markup {
+    let mut blocks: Vec<Markup> = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let trimmed = line.trim_start();
+        if trimmed.is_empty() {
+            continue;
+        }
+        if trimmed.starts_with("```") {
+            let code: Vec<&str> =
+                lines.by_ref().take_while(|line| !line.trim_start().starts_with("```")).collect();
+            blocks.push(html! { pre.code { (code.join("\n")) } });
+            continue;
+        }
+        let is_item =
+            |line: &str| line.trim_start().starts_with("- ") || line.trim_start().starts_with("* ");
+        let mut block = vec![line];
+        let items = is_item(line);
+        while let Some(next) = lines.next_if(|next| {
+            !next.trim().is_empty()
+                && !next.trim_start().starts_with("```")
+                && is_item(next) == items
+        }) {
+            block.push(next);
+        }
+        blocks.push(match items {
+            true => {
+                html! { ul { @for item in block { li { (with_code(&item.trim_start()[2..])) } } } }
+            }
+            false => html! { p { @for (n, line) in block.iter().enumerate() {
+                @if n > 0 { br; }
+                (with_code(line))
+            } } },
+        });
+    }
+    html! { div.prose { @for block in blocks { (block) } } }
+}
+
+/// A line whose parts between backticks are code.
+fn with_code(line: &str) -> Markup {
+    let parts: Vec<&str> = line.split('`').collect();
+    // A lone backtick opens nothing.
+    let closed = parts.len() - 1 + parts.len() % 2;
+    html! {
+        @for (n, part) in parts.iter().enumerate() {
+            @if n % 2 == 1 && n < closed { code { (part) } }
+            @else { bdi { (if n % 2 == 1 { "`" } else { "" }) (part) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initials_tell_agents_of_one_kind_apart() {
+        let table = [("claude-1", "C1"), ("codex-22", "C2"), ("ana", "AN"), ("x", "X"), ("", "?")];
+        for (name, letters) in table {
+            assert_eq!(initials(name), letters);
+        }
+    }
+
+    #[test]
+    fn prose_reads_paragraphs_lists_and_code_and_nothing_else() {
+        let table = [
+            ("a\nb\n\nc", "<p><bdi>a</bdi><br><bdi>b</bdi></p><p><bdi>c</bdi></p>"),
+            (
+                "- a\n- `b`",
+                "<ul><li><bdi>a</bdi></li><li><bdi></bdi><code>b</code><bdi></bdi></li></ul>",
+            ),
+            ("```\n<b>\n```", "<pre class=\"code\">&lt;b&gt;</pre>"),
+            ("<script>", "<p><bdi>&lt;script&gt;</bdi></p>"),
+            ("one ` tick", "<p><bdi>one </bdi><bdi>` tick</bdi></p>"),
+            ("[a](javascript:b)", "<p><bdi>[a](javascript:b)</bdi></p>"),
+        ];
+        for (text, shown) in table {
+            assert_eq!(prose(text).into_string(), format!("<div class=\"prose\">{shown}</div>"));
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Settings: is the board healthy, what holds, who may come in, what is wired, and how pages look for this person.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{Form, Path};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use callboard_domain::board::card::Terminal;
+use callboard_domain::board::settings::{AGENTS_MAX, BaseRef, SettingKey, WAIT_S_MAX};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::Profile;
+use callboard_domain::runs::delivery::{Delivery, delivery_word, destination};
+use callboard_domain::runs::job::{Job, JobState};
+use callboard_domain::time::Timestamp;
+use callboard_domain::token::Token;
+use callboard_engine::context::Scope;
+use callboard_engine::{EngineError, SettingOrigin, SettingSeen};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::doctor::{Doctor, DoctorLine, DoctorWord};
+use super::frame::{Screen, View};
+use super::parts::{Tone, ago, icon, note, span, tag};
+use super::settings_tokens::{NewToken, tokens};
+use super::{Page, cookie_of, done, said};
+
+const DELIVERIES_SHOWN: usize = 100;
+/// A year, in seconds.
+const COOKIE_LIVES_S: u32 = 31_536_000;
+
+/// Everything that the page shows.
+struct SettingsPage {
+    doctor: Option<(Arc<Vec<DoctorLine>>, Duration)>,
+    settings: Vec<SettingSeen>,
+    /// Every executor, and whether its program is here; `None` where that is not known.
+    executors: Vec<(String, Option<bool>)>,
+    /// `None` for readers that may not see tokens.
+    tokens: Option<Vec<Token>>,
+    deliveries: Vec<(Job, Delivery)>,
+    now: Timestamp,
+}
+
+type DoctorHere = Option<Extension<Arc<Doctor>>>;
+
+pub(super) async fn show(page: Page, doctor: DoctorHere) -> Response {
+    shown(&page, doctor, StatusCode::OK, SettingsSaid::Nothing).await
+}
+
+/// What the page says about the form that was sent.
+pub(super) enum SettingsSaid {
+    Nothing,
+    Fault(String),
+    /// A new token, which is shown this once.
+    Token(Box<NewToken>),
+}
+
+async fn shown(
+    page: &Page,
+    doctor: DoctorHere,
+    status: StatusCode,
+    words: SettingsSaid,
+) -> Response {
+    match seen(page, doctor, false).await {
+        Ok(seen) => {
+            let content = content(page, &seen, &words);
+            let view = View {
+                twin: "callboard doctor",
+                ..View::of(Screen::Settings, Screen::Settings.title(), content)
+            };
+            page.show(status, view).await
+        }
+        Err(error) => page.failure(Screen::Settings, &error).await,
+    }
+}
+
+async fn seen(
+    page: &Page,
+    doctor: DoctorHere,
+    is_fresh: bool,
+) -> Result<SettingsPage, EngineError> {
+    let (engine, op) = (&page.engine, page.op());
+    let found = engine.executors();
+    let executors = engine
+        .board_rule()
+        .agents
+        .iter()
+        .map(|name| (name.clone(), found.as_ref().map(|found| found.contains(name))));
+    Ok(SettingsPage {
+        settings: engine.settings_seen(&op).await?,
+        doctor: match doctor {
+            Some(Extension(doctor)) => Some(doctor.lines(is_fresh).await),
+            None => None,
+        },
+        executors: executors.collect(),
+        tokens: match page.is_admin() {
+            true => Some(engine.token_list_in(&op).await?),
+            false => None,
+        },
+        deliveries: engine.delivery_list(&op, DELIVERIES_SHOWN).await?,
+        now: engine.store().now(),
+    })
+}
+
+impl Page {
+    /// Whether the reader changes settings, and may add and revoke tokens.
+    pub(super) fn is_admin(&self) -> bool {
+        self.judge_admin("settings").is_ok()
+    }
+
+    pub(super) fn judge_admin(&self, verb: &str) -> Result<(), EngineError> {
+        let rights = &self.reader.rights;
+        Ok(rights.judge_from(verb, Scope::TasksWrite, Profile::Maintainer)?)
+    }
+}
+
+fn content(page: &Page, seen: &SettingsPage, words: &SettingsSaid) -> Markup {
+    let sections = [
+        ("doctor", "Doctor"),
+        ("general", "General"),
+        ("executors", "Executors"),
+        ("tokens", "Tokens"),
+        ("webhooks", "Webhooks"),
+        ("you", "You"),
+    ];
+    html! {
+        div.pad.settings {
+            nav.settings-nav aria-label="Sections" { @for (id, word) in sections { a href={ "#" (id) } { (word) } } }
+            div.stack {
+                @if let SettingsSaid::Fault(words) = words {
+                    (note(Tone::Failed, "warn", &html! { p role="alert" { (words) } }))
+                }
+                (doctor_box(page, seen))
+                (general(page, seen))
+                (executors(&seen.executors))
+                (tokens(page, seen.tokens.as_deref(), words, seen.now))
+                (webhooks(page, seen))
+                (you(page))
+            }
+        }
+    }
+}
+
+/// A section with its head.
+pub(super) fn section(id: &str, title: &str, about: &Markup, body: &Markup) -> Markup {
+    html! {
+        section.box id=(id) aria-label=(title) {
+            div.box-head { h2 { (title) } span.faint.row-end { (about) } }
+            (body)
+        }
+    }
+}
+
+fn doctor_box(page: &Page, seen: &SettingsPage) -> Markup {
+    let Some((lines, age)) = &seen.doctor else {
+        let words = html! { p.box-body.soft { "This server has no look of its own. Run " code { "callboard doctor" } "." } };
+        return section("doctor", "Doctor", &html! {}, &words);
+    };
+    let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    let about = html! { "looked " (span(age_ms)) " ago" };
+    let body = html! {
+        ul.lines { @for line in lines.iter() { (doctor_line(line)) } }
+        div.box-body.row {
+            p.faint { "Only quick checks run here. " code { "callboard doctor" } " also compares the log with the tables \
+                and greets an agent's server." }
+            @if page.acts() {
+                form.row-end method="post" action="/settings/look" {
+                    button.button.button-small data-busy="Looking" { (icon("again")) "Look again" }
+                }
+            }
+        }
+    };
+    section("doctor", "Doctor", &about, &body)
+}
+
+fn doctor_line(line: &DoctorLine) -> Markup {
+    let (tone, glyph, word) = match line.word {
+        DoctorWord::Ok => (Tone::Proved, "done", "ok"),
+        DoctorWord::Warn => (Tone::Late, "warn", "warn"),
+        DoctorWord::Fail => (Tone::Failed, "failed", "fail"),
+    };
+    html! {
+        li.doctor-line {
+            span class={ "row tone " (tone.class()) } { (icon(glyph)) (word) }
+            span { (line.name) }
+            span.stack-tight {
+                span { bdi { (line.message) } }
+                @if let Some(fix) = &line.fix { code.faint { (fix) } }
+            }
+        }
+    }
+}
+
+fn general(page: &Page, seen: &SettingsPage) -> Markup {
+    let may = page.acts() && page.is_admin();
+    let about = match (may, page.acts()) {
+        (true, _) => html! { "kept in the store; they hold in every process at once" },
+        (false, true) => {
+            html! { "a maintainer changes them; you are " (page.reader.rights.profile().as_str()) }
+        }
+        (false, false) => html! { "sign in to change them" },
+    };
+    let rows = html! {
+        table.table {
+            thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "From" } } }
+            tbody { @for setting in &seen.settings { (setting_row(page, setting, may)) } }
+        }
+    };
+    let body = match may {
+        true => html! {
+            form method="post" action="/settings/update" {
+                (rows)
+                div.box-body { button.button.button-main data-busy="Saving" { "Save settings" } }
+            }
+        },
+        false => rows,
+    };
+    section("general", "General", &about, &body)
+}
+
+fn setting_row(page: &Page, setting: &SettingSeen, may: bool) -> Markup {
+    let (key, value) = (setting.key, text_of(&setting.value));
+    let is_pinned = setting.origin == SettingOrigin::Pinned;
+    let from = match setting.origin {
+        SettingOrigin::Pinned => "a flag or variable of this server",
+        SettingOrigin::Store => "changed here",
+        SettingOrigin::File => "configuration file",
+        SettingOrigin::Default => "default",
+    };
+    html! {
+        tr {
+            td { label.mono for=(key.as_str()) { (key.as_str()) } }
+            td {
+                @if may && !is_pinned { (setting_field(page, key, &setting.value, &value)) }
+                @else if value.is_empty() { span.faint { "none" } }
+                @else { bdi { (value) } }
+            }
+            td.faint { (from) }
+        }
+    }
+}
+
+fn setting_field(page: &Page, key: SettingKey, value: &Value, text: &str) -> Markup {
+    let name = key.as_str();
+    let choices: Vec<&str> = match key {
+        SettingKey::WorktreeBaseRefStrategy => BaseRef::ALL.map(BaseRef::as_str).to_vec(),
+        SettingKey::DefaultPairTerminalBackend => Terminal::ALL.map(Terminal::as_str).to_vec(),
+        SettingKey::DefaultWorkerAgent => {
+            page.engine.board_rule().agents.iter().map(String::as_str).collect()
+        }
+        _ if value.is_boolean() => vec!["true", "false"],
+        _ => Vec::new(),
+    };
+    let most = match key {
+        SettingKey::MaxConcurrentAgents => Some(AGENTS_MAX),
+        SettingKey::TasksWaitDefaultTimeoutSeconds | SettingKey::TasksWaitMaxTimeoutSeconds => {
+            Some(WAIT_S_MAX)
+        }
+        _ => None,
+    };
+    html! {
+        @if !choices.is_empty() {
+            select.input id=(name) name=(name) { @for choice in choices {
+                option selected[choice == text] { (choice) }
+            } }
+        } @else if let Some(most) = most {
+            input.input id=(name) name=(name) type="number" min="1" max=(most) value=(text);
+        } @else {
+            input.input id=(name) name=(name) value=(text) autocomplete="off";
+        }
+    }
+}
+
+/// A value as a form has it; nothing for none.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn executors(all: &[(String, Option<bool>)]) -> Markup {
+    let body = html! {
+        ul.lines { @for (name, is_found) in all {
+            li.row {
+                span { bdi { (name) } }
+                @match is_found {
+                    Some(true) => (tag(Tone::Proved, "found")),
+                    Some(false) => (tag(Tone::Quiet, "not on PATH")),
+                    None => (tag(Tone::Quiet, "not looked for")),
+                }
+            }
+        } }
+    };
+    section("executors", "Executors", &html! { "agents that this server can start" }, &body)
+}
+
+fn webhooks(page: &Page, seen: &SettingsPage) -> Markup {
+    let may = page.acts() && page.is_admin();
+    let body = html! {
+        @if seen.deliveries.is_empty() {
+            p.box-body.soft { "No message was sent yet. " code { "relay.webhook_default" } " is told of the end of jobs, " code { "crew.webhook" } " of mail and new tasks." }
+        } @else {
+            table.table {
+                thead { tr {
+                    th scope="col" { "About" } th scope="col" { "To" } th scope="col" { "State" }
+                    th scope="col" { "Last try" } th scope="col" { span.hidden { "Verbs" } }
+                } }
+                tbody #deliveries data-live data-rows {
+                    @for (job, letter) in &seen.deliveries { (delivery(job, letter, may, seen.now)) }
+                }
+            }
+        }
+    };
+    let about = html! { "the newest " (DELIVERIES_SHOWN) " messages; " code { "callboard webhook secret" } " prints the key" };
+    section("webhooks", "Webhooks", &about, &body)
+}
+
+fn delivery(job: &Job, letter: &Delivery, may: bool, now: Timestamp) -> Markup {
+    let tone = match &job.state {
+        JobState::Queued { .. } => Tone::Plain,
+        JobState::Running { .. } | JobState::Stale { .. } => Tone::Now,
+        JobState::Done { .. } => Tone::Proved,
+        JobState::Failed { .. } | JobState::Canceled { .. } | JobState::Expired { .. } => {
+            Tone::Failed
+        }
+    };
+    html! {
+        tr #{ "delivery-" (job.id) } {
+            td { (letter.kind) " " code.faint { (letter.about) } }
+            td { bdi { (destination(&letter.url)) } }
+            td { (tag(tone, delivery_word(&job.state))) " " span.faint { (job.tries) @if job.tries == 1 { " try" } @else { " tries" } } }
+            td { @if let Some(tried) = &letter.tried { bdi { (tried.outcome) } ", " (ago(tried.at, now)) } }
+            td { @if may {
+                form method="post" action={ "/settings/redeliver/" (job.id) } {
+                    button.button.button-small data-busy="Sending" { (icon("again")) "Send again" }
+                }
+            } }
+        }
+    }
+}
+
+fn you(page: &Page) -> Markup {
+    let theme = cookie_of(&page.headers, "callboard_theme").unwrap_or("system");
+    let keys = cookie_of(&page.headers, "callboard_keys").unwrap_or("on");
+    let choice = |name: &str, label: &str, now: &str, all: &[(&str, &str)]| {
+        html! {
+            div.field {
+                label for={ "you-" (name) } { (label) }
+                select.input id={ "you-" (name) } name=(name) { @for (value, words) in all {
+                    option value=(value) selected[*value == now] { (words) }
+                } }
+            }
+        }
+    };
+    let body = match page.acts() {
+        false => {
+            html! { p.box-body.soft { "Sign in to choose a theme. Pages follow the system until then." } }
+        }
+        true => html! {
+            form.box-body.stack-tight method="post" action="/settings/you" {
+                div.row {
+                    (choice("theme", "Theme", theme, &[("system", "as the system"), ("light", "light"), ("dark", "dark")]))
+                    (choice("keys", "Single-letter keys", keys, &[("on", "on"), ("off", "off")]))
+                }
+                div { button.button { "Save for this browser" } }
+            }
+        },
+    };
+    section("you", "You", &html! { "kept in this browser" }, &body)
+}
+
+/// Carries out a form of the page.
+pub(super) async fn act(
+    page: Page,
+    doctor: DoctorHere,
+    Path(verb): Path<String>,
+    Form(form): Form<HashMap<String, String>>,
+) -> Response {
+    let fault = |error: EngineError| {
+        let (status, words) = said(&error);
+        (status, SettingsSaid::Fault(words))
+    };
+    let (status, words) = match verb.as_str() {
+        "look" => {
+            if let Some(Extension(doctor)) = doctor {
+                doctor.lines(true).await;
+            }
+            return done("/settings#doctor", "The server looked again.");
+        }
+        "you" => return chosen(&form),
+        "update" => match update(&page, &form).await {
+            Ok(words) => return done("/settings#general", &words),
+            Err(error) => fault(error),
+        },
+        "token" => match super::settings_tokens::add(&page, &form).await {
+            Ok(made) => (StatusCode::OK, SettingsSaid::Token(Box::new(made))),
+            Err(error) => fault(error),
+        },
+        "revoke" => match super::settings_tokens::revoke(&page, &form).await {
+            Ok(words) => return done("/settings#tokens", &words),
+            Err(error) => fault(error),
+        },
+        _ => fault(Refusal::invalid("this form is unknown; open the page again").into()),
+    };
+    shown(&page, doctor, status, words).await
+}
+
+/// Sends a message once more.
+pub(super) async fn redeliver(page: Page, doctor: DoctorHere, Path(job): Path<String>) -> Response {
+    let again = async {
+        page.judge_admin("redeliver")?;
+        let unknown = || Refusal::JobNotFound { job: "no such message".into() };
+        let job = job.parse().map_err(|_| EngineError::from(unknown()))?;
+        page.engine.delivery_again(&page.op(), job).await
+    };
+    match again.await {
+        Ok(()) => done("/settings#webhooks", "The message is sent again."),
+        Err(error) => {
+            let (status, words) = said(&error);
+            shown(&page, doctor, status, SettingsSaid::Fault(words)).await
+        }
+    }
+}
+
+/// Keeps the choices of this browser.
+fn chosen(form: &HashMap<String, String>) -> Response {
+    let mut response = done("/settings#you", "Kept for this browser.");
+    let known = [("theme", ["system", "light", "dark"].as_slice()), ("keys", &["on", "off"])];
+    for (name, values) in known {
+        let Some(value) = form.get(name).filter(|value| values.contains(&value.as_str())) else {
+            continue;
+        };
+        let cookie = format!(
+            "callboard_{name}={value}; Path=/; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
+        );
+        let cookie = HeaderValue::try_from(cookie).expect("the values are plain words");
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Changes the settings that differ from the page.
+async fn update(page: &Page, form: &HashMap<String, String>) -> Result<String, EngineError> {
+    page.judge_admin("settings_update")?;
+    let op = page.op();
+    let now = page.engine.settings_seen(&op).await?;
+    let changed = now.iter().filter_map(|setting| {
+        let given = form.get(setting.key.as_str())?.trim();
+        (given != text_of(&setting.value)).then(|| (setting.key, Value::from(given)))
+    });
+    let changed: Vec<_> = changed.collect();
+    if changed.is_empty() {
+        return Ok("Nothing was changed.".into());
+    }
+    let updated = page.engine.settings_update(&op, changed).await?;
+    let keys: Vec<&str> = updated.updated.iter().map(|(key, _)| key.as_str()).collect();
+    Ok(format!("Saved: {}.", keys.join(", ")))
+}

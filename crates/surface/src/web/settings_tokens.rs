@@ -1,0 +1,182 @@
+//! The tokens of an org: listed, made and shown once, revoked.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::{Lane, Profile, Rights, Scope};
+use callboard_domain::time::Timestamp;
+use callboard_domain::token::{Token, TokenId, TokenState};
+use callboard_engine::{EngineError, TokenText, TokenWish};
+use maud::{Markup, html};
+
+use super::Page;
+use super::parts::{Tone, actor, ago, moment, note, tag};
+use super::settings::{SettingsSaid, section};
+
+const DAY_S: u64 = 86_400;
+/// How long a token may live: the word of the form, its words, and its seconds.
+const LIVES: [(&str, &str, Option<u64>); 4] = [
+    ("30d", "30 days", Some(30 * DAY_S)),
+    ("1d", "1 day", Some(DAY_S)),
+    ("90d", "90 days", Some(90 * DAY_S)),
+    ("", "until it is revoked", None),
+];
+
+/// A token that was just made.
+pub(super) struct NewToken {
+    token: Token,
+    text: TokenText,
+}
+
+pub(super) fn tokens(
+    page: &Page,
+    all: Option<&[Token]>,
+    words: &SettingsSaid,
+    now: Timestamp,
+) -> Markup {
+    let Some(all) = all else {
+        let body = html! { p.box-body.soft { "Maintainers see and make tokens; you are " (page.reader.rights.profile().as_str()) "." } };
+        return section("tokens", "Tokens", &html! {}, &body);
+    };
+    let body = html! {
+        @if let SettingsSaid::Token(made) = words { div.box-body { (shown_once(made)) } }
+        @if all.is_empty() {
+            p.box-body.soft { "There is no token: the server is open to this machine only." }
+        } @else {
+            table.table {
+                thead { tr {
+                    th scope="col" { "For" } th scope="col" { "State" } th scope="col" { "May" }
+                    th scope="col" { "Made" } th scope="col" { span.hidden { "Verbs" } }
+                } }
+                tbody { @for token in all { (row(page, token, now)) } }
+            }
+        }
+        @if page.acts() { (form(all.is_empty())) }
+    };
+    section("tokens", "Tokens", &html! { "for callers over HTTP" }, &body)
+}
+
+fn shown_once(made: &NewToken) -> Markup {
+    note(
+        Tone::Proved,
+        "lock",
+        &html! {
+            p role="status" { "The token for " bdi { (made.token.actor) } ". Copy it now: it is not shown again." }
+            p { code.token-text { (made.text.reveal()) } }
+            p.faint { "Callers send it as the header " code { "Authorization: Bearer TOKEN" } "." }
+        },
+    )
+}
+
+fn row(page: &Page, token: &Token, now: Timestamp) -> Markup {
+    let state = token.state(now);
+    let tone = match state {
+        TokenState::Live => Tone::Proved,
+        TokenState::Expired | TokenState::Revoked => Tone::Quiet,
+    };
+    html! {
+        tr {
+            td { (actor(&token.actor)) " " code.faint { (token.id) } }
+            td {
+                (tag(tone, state.as_str()))
+                @if let (TokenState::Live, Some(at)) = (state, token.expires_at) { " " span.faint { "until " (moment(at)) } }
+            }
+            td.faint { (token.rights.profile().as_str()) }
+            td.faint { (ago(token.created_at, now)) " by " bdi { (token.created_by) } }
+            td { @if page.acts() && state == TokenState::Live {
+                details.menu.verb {
+                    summary.button.button-small.button-bad { "Revoke" }
+                    form.stack-tight method="post" action="/settings/revoke" {
+                        input type="hidden" name="id" value=(token.id);
+                        p { "Calls with this token are refused within seconds, in every process. Tasks that its holder works on stay as they are." }
+                        div { button.button.button-bad data-busy="Revoking" { "Revoke the token" } }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+fn form(is_first: bool) -> Markup {
+    html! {
+        details.box-body #token-add {
+            summary { "Make a token" }
+            form.stack-tight method="post" action="/settings/token" {
+                @if is_first {
+                    (note(Tone::Late, "warn", &html! { "This is the first token: from then on every HTTP request needs one, and \
+                        pages need a sign-in. callboard mcp needs none." }))
+                }
+                div.row {
+                    div.field {
+                        label for="token-actor" { "Actor" }
+                        input.input #token-actor name="actor" required placeholder="agent:ci-1" autocomplete="off";
+                    }
+                    div.field {
+                        label for="token-profile" { "Profile" }
+                        select.input #token-profile name="profile" { @for profile in Profile::ALL {
+                            option selected[*profile == Profile::PairWorker] { (profile.as_str()) }
+                        } }
+                    }
+                    div.field {
+                        label for="token-lives" { "Lives" }
+                        select.input #token-lives name="lives" { @for (word, words, _) in LIVES { option value=(word) { (words) } } }
+                    }
+                }
+                div { button.button data-busy="Making" { "Make the token" } }
+            }
+        }
+    }
+}
+
+/// Makes a token with no more rights than the person has.
+pub(super) async fn add(
+    page: &Page,
+    form: &HashMap<String, String>,
+) -> Result<NewToken, EngineError> {
+    page.judge_admin("token_add")?;
+    let given = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
+    let actor: Actor = given("actor")
+        .parse()
+        .map_err(|error| EngineError::from(Refusal::invalid_field("actor", format!("{error}"))))?;
+    let unknown = |field: &str| Refusal::invalid_field(field, format!("{field} is unknown"));
+    let profile = Profile::parse(given("profile")).ok_or_else(|| unknown("profile"))?;
+    let lives = LIVES.iter().find(|(word, ..)| *word == given("lives"));
+    let (_, _, lives_s) = lives.ok_or_else(|| unknown("lives"))?;
+    let own = &page.reader.rights;
+    let scopes = Scope::USUAL.iter().copied().filter(|scope| own.scopes.contains(scope));
+    let lane = match profile > Lane::Kagan.ceiling() {
+        true => Lane::KaganAdmin,
+        false => Lane::Kagan,
+    };
+    let wish = TokenWish {
+        org: page.reader.org.to_string(),
+        actor,
+        rights: Rights {
+            scopes: scopes.collect(),
+            lane,
+            profile_wanted: Some(profile),
+            agent_type: None,
+            toolsets: own.toolsets.clone(),
+            task: None,
+        },
+        lives: lives_s.map(Duration::from_secs),
+    };
+    let (token, text) = page.engine.token_add(&page.reader.actor, wish).await?;
+    Ok(NewToken { token, text })
+}
+
+pub(super) async fn revoke(
+    page: &Page,
+    form: &HashMap<String, String>,
+) -> Result<String, EngineError> {
+    page.judge_admin("token_revoke")?;
+    let missing = || EngineError::from(Refusal::invalid_field("id", "there is no such token"));
+    let id = form.get("id").ok_or_else(missing)?;
+    let id: TokenId = id.parse().map_err(|_| missing())?;
+    let all = page.engine.token_list_in(&page.op()).await?;
+    let token = all.iter().find(|token| token.id == id).ok_or_else(missing)?;
+    page.engine.token_revoke(&page.reader.actor, id).await?;
+    Ok(format!("The token of {} is revoked.", token.actor))
+}

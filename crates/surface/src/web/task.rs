@@ -1,0 +1,380 @@
+//! One task: where it stands and since when, what proves it, what happened, and the verbs of a person.
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use callboard_domain::board::card::Mode;
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::Job;
+use callboard_domain::task::attempt::Attempt;
+use callboard_domain::task::{Check, CheckKind, Entry, Task, VerdictSource};
+use callboard_domain::time::Timestamp;
+use callboard_engine::{AttemptFilter, CardSeen, EngineError, EpicTask};
+use maud::{Markup, html};
+
+use super::Page;
+use super::frame::{Screen, View};
+use super::parts::{
+    State, Tone, actor, ago, icon, lease, moment, note, outcome, pip, prose, span, tag, title_link,
+};
+use super::task_verbs::{Verb, form, verbs_of};
+use crate::task_name;
+
+const PARTS_SHOWN: usize = 200;
+const ATTEMPTS_SHOWN: usize = 20;
+const DEPS_SHOWN: usize = 20;
+const KEYS: &[(&str, &str)] = &[
+    ("w", "write to its agent"),
+    ("c", "run the checks"),
+    ("e", "edit"),
+    ("r", "open the review"),
+];
+
+/// Everything that the page shows of a task.
+pub(super) struct TaskSeen {
+    pub card: CardSeen,
+    pub now: Timestamp,
+    epic: Option<Task>,
+    /// The tasks of an epic, and whether there are more.
+    parts: Vec<EpicTask>,
+    more: bool,
+    attempts: Vec<Attempt>,
+    /// The job that runs the checks for review.
+    check_job: Option<Job>,
+    /// The tasks that it waits for.
+    deps: Vec<Task>,
+}
+
+impl TaskSeen {
+    pub fn task(&self) -> &Task {
+        &self.card.record.task
+    }
+
+    pub fn state(&self) -> State {
+        State::of(self.task())
+    }
+}
+
+pub(super) async fn show(page: Page, Path(text): Path<String>) -> Response {
+    let id = match found(&page, &text).await {
+        Ok(id) => id,
+        Err(error) => return page.failure(Screen::Board, &error).await,
+    };
+    match seen(&page, id).await {
+        // Links and bookmarks have the short name.
+        Ok(seen) if text != seen.task().name().to_string() => {
+            Redirect::to(&format!("/tasks/{}", seen.task().name())).into_response()
+        }
+        Ok(seen) => shown(&page, StatusCode::OK, &seen, None).await,
+        Err(error) => page.failure(Screen::Board, &error).await,
+    }
+}
+
+/// The task with this id or short name.
+pub(super) async fn found(page: &Page, text: &str) -> Result<TaskId, EngineError> {
+    let missing = || Refusal::TaskNotFound { task: "no such id".into() }.into();
+    task_name::task_of(&page.engine, &page.op(), text).await?.ok_or_else(missing)
+}
+
+pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineError> {
+    let op = page.op();
+    let looked = page.engine.task_look(&op, id).await?;
+    let (record, now) = (looked.it, looked.now);
+    let card = page.engine.card_of(&op, id).await?;
+    let check_job = page.engine.check_job_get(&op, id).await?;
+    let filter =
+        AttemptFilter { task: Some(id), limit: ATTEMPTS_SHOWN, ..AttemptFilter::default() };
+    let attempts = page.engine.attempt_list(&op, filter).await?.it;
+    let epic = match record.task.parent {
+        None => None,
+        Some(parent) => match page.engine.task_get(&op, parent).await {
+            Ok(seen) => Some(seen.it.task),
+            Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => None,
+            Err(error) => return Err(error),
+        },
+    };
+    let (parts, next) = match record.task.is_plan {
+        true => page.engine.epic_task_list(&op, id, None, None, PARTS_SHOWN).await?,
+        false => (Vec::new(), None),
+    };
+    let more = next.is_some();
+    let mut deps = Vec::new();
+    for dep in record.deps.iter().filter(|dep| !dep.removed).take(DEPS_SHOWN) {
+        deps.push(page.engine.task_get(&op, dep.id).await?.it.task);
+    }
+    let card = CardSeen { record, card };
+    Ok(TaskSeen { card, now, epic, parts, more, attempts, check_job, deps })
+}
+
+/// The page of a task. `fault` is the message about a form that was refused.
+pub(super) async fn shown(
+    page: &Page,
+    status: StatusCode,
+    seen: &TaskSeen,
+    fault: Option<&str>,
+) -> Response {
+    let task = seen.task();
+    let content = html! {
+        @if let Some(words) = fault {
+            div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } })) }
+        }
+        div #head data-live { (head(seen)) }
+        @if page.acts() { (acts(page, seen)) }
+        div #task data-live {
+            div.sided {
+                div.stack {
+                    @if let Some(words) = trouble(seen) { (words) }
+                    @if task.is_plan { (parts(seen)) }
+                    (checks(page, seen))
+                    (intent(seen))
+                    (activity(seen))
+                }
+                aside.stack { (side(page, seen)) }
+            }
+        }
+    };
+    let mut view = View::of(Screen::Board, &task.title, content);
+    let name = task.name().to_string();
+    view.trail = vec![
+        (Screen::Board.path().into(), Screen::Board.title().into()),
+        (String::new(), name.clone()),
+    ];
+    view.keys = KEYS;
+    let twin = format!("callboard task show {name}");
+    view.twin = &twin;
+    page.show(status, view).await
+}
+
+fn head(seen: &TaskSeen) -> Markup {
+    let task = seen.task();
+    let live = seen.card.record.newest.as_ref().filter(|attempt| attempt.is_live(seen.now));
+    html! {
+        div.head {
+            h1 { bdi { (task.title) } }
+            div.dots {
+                (seen.state().badge())
+                @if task.label != seen.state().word().to_lowercase() { span { (task.label) } }
+                @if let Some(who) = task.assignee.as_ref().or(live.map(|live| &live.actor)) { (actor(who)) }
+                @if let Some(attempt) = live { (lease(attempt, seen.now)) }
+                @if let Some(epic) = &seen.epic { span { "part of " (title_link(epic)) } }
+                span { "for " (span(seen.now.ms_since(task.phase_at))) }
+                span.id { (task.name()) }
+            }
+            @if task.phase == Phase::Review {
+                a.button.button-main href={ "/tasks/" (task.name()) "/review" } data-key="r" {
+                    (icon("review")) "Open review" kbd { "r" }
+                }
+            }
+        }
+    }
+}
+
+/// A note about what holds the task, with what lets it go on.
+fn trouble(seen: &TaskSeen) -> Option<Markup> {
+    let task = seen.task();
+    if task.phase.is_closed() {
+        return None;
+    }
+    if let Some(blocked) = &task.blocked {
+        let words = html! {
+            (actor(&blocked.by)) " is stuck: " bdi { (blocked.reason) } ". An answer lets the task go on."
+        };
+        return Some(note(Tone::Late, "warn", &words));
+    }
+    if let Some(failed) = &seen.card.card.failed {
+        let words = html! { "The task was given up " (ago(failed.at, seen.now)) ": " bdi { (failed.reason) } };
+        return Some(note(Tone::Failed, "warn", &words));
+    }
+    let review =
+        seen.card.card.review.as_ref().filter(|review| !review.conflict_files.is_empty())?;
+    let words = html! {
+        "The last merge met conflicts in " (review.conflict_files.join(", ")) "."
+    };
+    Some(note(Tone::Failed, "warn", &words))
+}
+
+fn intent(seen: &TaskSeen) -> Markup {
+    let (body, criteria) = (&seen.card.record.body, &seen.card.card.criteria);
+    html! {
+        @if !body.is_empty() || !criteria.is_empty() {
+            section.box {
+                h2.box-head { "Intent" }
+                div.box-body.stack-tight {
+                    @if !body.is_empty() { (prose(body)) }
+                    @if !criteria.is_empty() {
+                        h3 { "Done when" }
+                        ul.prose { @for line in criteria { li { bdi { (line) } } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn checks(page: &Page, seen: &TaskSeen) -> Markup {
+    let task = seen.task();
+    let can_run =
+        page.acts() && !task.phase.is_closed() && task.checks.iter().any(Check::is_command);
+    html! {
+        section.box {
+            div.box-head {
+                h2 { "Checks" }
+                @if let Some(job) = seen.check_job.as_ref().filter(|job| !job.is_over()) {
+                    span.faint { "running: " (job.state.as_str()) }
+                }
+                @if can_run { span.row-end { (form(page, task, Verb::Check)) } }
+            }
+            @if task.checks.is_empty() {
+                p.box-body.soft { "No check gates closing. " a href="#edit" { "Add one" } " so that done means proved." }
+            }
+            ol.lines { @for (index, check) in task.checks.iter().enumerate() {
+                (check_line(page, seen, index, check))
+            } }
+        }
+    }
+}
+
+fn check_line(page: &Page, seen: &TaskSeen, index: usize, check: &Check) -> Markup {
+    let task = seen.task();
+    let result = if check.result() == "pending" { "not run" } else { check.result() };
+    html! {
+        li.check #{ "check-" (index) } {
+            (pip(check)) span.check-result { (result) }
+            div.check-words {
+                @match &check.kind {
+                    CheckKind::Command { cmd, .. } => code { (cmd) },
+                    CheckKind::Manual => bdi { (check.desc) },
+                }
+                @if let Some(verdict) = &check.verdict {
+                    span.faint {
+                        (ago(verdict.at, seen.now))
+                        @match &verdict.source {
+                            VerdictSource::Attested { by } => { " by " (by) }
+                            VerdictSource::Run { exit_code: Some(code), .. } if !verdict.pass => { ", exit code " (code) }
+                            _ => {}
+                        }
+                        @if let Some(tree) = &verdict.tree { ", files " code { (tree.chars().take(7).collect::<String>()) } }
+                    }
+                }
+            }
+            @if page.acts() && !check.is_command() && !task.phase.is_closed() {
+                form.row method="post" action={ "/tasks/" (task.name()) "/attest" } {
+                    input type="hidden" name="check" value=(index);
+                    button.button.button-small name="result" value="pass" { "I looked: pass" }
+                    button.button.button-small name="result" value="fail" { "Fail" }
+                }
+            }
+        }
+    }
+}
+
+fn activity(seen: &TaskSeen) -> Markup {
+    let (task, entries) = (seen.task(), &seen.card.record.entries);
+    let omitted = (task.entries as usize).saturating_sub(entries.len());
+    html! {
+        section.box {
+            h2.box-head { "Activity" }
+            @if omitted > 0 {
+                p.box-body.faint { (omitted) " older entries are in " code { "callboard log " (task.name()) } "." }
+            }
+            ol.feed { @for entry in entries { (feed_item(entry, seen.now)) } }
+        }
+    }
+}
+
+fn feed_item(entry: &Entry, now: Timestamp) -> Markup {
+    html! {
+        li {
+            p { (actor(&entry.who)) " " span.soft { (entry.did) } " " span.faint { (ago(entry.at, now)) } }
+            @if let Some(text) = &entry.text { (prose(text)) }
+        }
+    }
+}
+
+fn parts(seen: &TaskSeen) -> Markup {
+    let done = seen.parts.iter().filter(|part| part.row.task.phase == Phase::ClosedDone).count();
+    html! {
+        section.box {
+            div.box-head { h2 { "Tasks of this epic" } span.faint { (done) " of " (seen.parts.len()) " done" } }
+            @if seen.parts.is_empty() { p.box-body.soft { "None yet." } }
+            ul.lines { @for EpicTask { row, worker, .. } in &seen.parts {
+                li.row {
+                    (State::of(&row.task).mark()) (title_link(&row.task))
+                    span.row-end.row {
+                        @if let Some(worker) = worker { (super::parts::actor_named(worker.as_str())) }
+                        span.id { (row.task.name()) }
+                    }
+                }
+            } }
+            @if seen.more { p.box-body.faint { "And more." } }
+        }
+    }
+}
+
+fn side(page: &Page, seen: &TaskSeen) -> Markup {
+    let CardSeen { record, card } = &seen.card;
+    let task = &record.task;
+    let attempt = record.newest.as_ref();
+    let branch = card.branch.as_ref().or(attempt.and_then(|attempt| attempt.branch.as_ref()));
+    html! {
+        section.box {
+            h2.box-head { "Waits for" }
+            @if seen.deps.is_empty() { p.box-body.soft { "Nothing." } }
+            ul.lines { @for dep in &seen.deps { li.row {
+                (State::of(dep).mark()) (title_link(dep)) span.id { (dep.name()) }
+                @if page.acts() && !task.phase.is_closed() {
+                    form.row-end method="post" action={ "/tasks/" (task.name()) "/undep" } {
+                        input type="hidden" name="dep" value=(dep.id);
+                        button.button.button-bare.button-small aria-label="Remove this dependency" { (icon("cross")) }
+                    }
+                }
+            } } }
+        }
+        @if !seen.attempts.is_empty() {
+            section.box {
+                h2.box-head { "Attempts" }
+                ul.lines { @for attempt in seen.attempts.iter().rev() { (attempt_line(attempt, seen.now)) } }
+            }
+        }
+        section.box {
+            h2.box-head { "Details" }
+            dl.facts.box-body {
+                dt { "Id" } dd { code { (task.id) } }
+                dt { "Priority" } dd { (task.priority) @if task.priority == 0 { " " span.urgent { "first" } } }
+                dt { "Worked on" } dd { (match card.mode { Mode::Auto => "by an agent alone", Mode::Pair => "with a person" }) }
+                @if let Some(agent) = &card.agent { dt { "Agent" } dd { (agent) } }
+                @if let Some(branch) = branch { dt { "Branch" } dd { code { (branch) } } }
+                @if let Some(base) = &card.base_branch { dt { "Into" } dd { code { (base) } } }
+                @if let Some(folder) = attempt.and_then(|attempt| attempt.worktree.as_ref()) { dt { "Worktree" } dd { code { (folder) } } }
+                dt { "Made" } dd { (moment(task.created_at)) @if let Some(by) = &card.created_by { " by " (by) } }
+                dt { "Changed" } dd { (moment(task.updated_at)) }
+            }
+        }
+    }
+}
+
+fn attempt_line(attempt: &Attempt, now: Timestamp) -> Markup {
+    let (tone, word) = outcome(attempt, now);
+    html! {
+        li.row {
+            (actor(&attempt.actor)) (tag(tone, word))
+            span.faint.row-end { "fence " (attempt.fence) ", " (ago(attempt.started_at, now)) }
+        }
+    }
+}
+
+/// The forms of a person, outside of the live part: a form that is being written stays as it is.
+fn acts(page: &Page, seen: &TaskSeen) -> Markup {
+    let task = seen.task();
+    html! {
+        section.acts.stack aria-label="What you can do" {
+            div.row { @for verb in verbs_of(seen) { (form(page, task, verb)) } }
+            details.box #edit {
+                summary.box-head data-key="e" { (icon("words")) "Edit" kbd { "e" } }
+                div.box-body { (super::task_form::edit(seen)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What a person does with a task: one form for each verb. A form holds a fresh key, so that a form that is sent twice
+//! acts once.
+
+use std::time::Duration;
+
+use axum::Form;
+use axum::extract::Path;
+use axum::response::Response;
+use callboard_domain::command::{NewCheck, Start, TaskEdit, TerminalStart};
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::RetryKey;
+use callboard_domain::task::{Check, CheckKind, Task};
+use callboard_engine::context::OpContext;
+use callboard_engine::{EngineError, WorkWish};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::parts::icon;
+use super::task::{TaskSeen, found, seen, shown};
+use super::{Page, Screen, done, said};
+
+/// How long a form waits for the checks of a task before it says that they run.
+const CHECKS_WAIT: Duration = Duration::from_secs(3);
+const PRIORITY_STEP: u16 = 100;
+
+/// A verb of a person, in the words of its button.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Run,
+    Stop,
+    Tell,
+    Note,
+    Check,
+    Sooner,
+    Later,
+    Dep,
+    Block,
+    Unblock,
+    Release,
+    Reopen,
+    Remove,
+}
+
+impl Verb {
+    /// The last part of the form's address, the glyph and the words of its button.
+    pub fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Run => ("run", "run", "Start an agent"),
+            Self::Stop => ("stop", "stop", "Stop its agent"),
+            Self::Tell => ("tell", "comment", "Write to its agent"),
+            Self::Note => ("note", "words", "Add a note"),
+            Self::Check => ("check", "again", "Run the checks"),
+            Self::Sooner => ("sooner", "next", "Sooner"),
+            Self::Later => ("later", "clock", "Later"),
+            Self::Dep => ("dep", "link", "Wait for another task"),
+            Self::Block => ("block", "lock", "Block"),
+            Self::Unblock => ("unblock", "check", "Unblock"),
+            Self::Release => ("release", "back", "Take the task back"),
+            Self::Reopen => ("reopen", "again", "Reopen"),
+            Self::Remove => ("remove", "cross", "Remove"),
+        }
+    }
+}
+
+/// The verbs that make sense now.
+pub(super) fn verbs_of(seen: &TaskSeen) -> Vec<Verb> {
+    let task = seen.task();
+    let is_live = seen.card.record.newest.as_ref().is_some_and(|attempt| attempt.is_live(seen.now));
+    let is_held = is_live || task.assignee.is_some();
+    if task.is_plan {
+        return vec![Verb::Note, Verb::Remove];
+    }
+    if task.phase.is_closed() {
+        return vec![Verb::Reopen, Verb::Note, Verb::Remove];
+    }
+    let mut verbs = Vec::new();
+    verbs.push(if is_live && task.phase == Phase::Working { Verb::Stop } else { Verb::Run });
+    verbs.extend([Verb::Tell, Verb::Note, Verb::Sooner, Verb::Later, Verb::Dep]);
+    verbs.push(if task.blocked.is_some() { Verb::Unblock } else { Verb::Block });
+    verbs.extend(is_held.then_some(Verb::Release));
+    verbs.push(Verb::Remove);
+    verbs
+}
+
+/// The form of a verb. A verb that needs words or a confirmation opens a small panel first.
+pub(super) fn form(page: &Page, task: &Task, verb: Verb) -> Markup {
+    let (path, glyph, words) = verb.words();
+    let action = format!("/tasks/{}/{path}", task.name());
+    let once = page.engine.fresh_id().to_string();
+    let hidden = html! { input type="hidden" name="once" value=(once); };
+    let field = |label: &str, required: bool| {
+        html! { div.field {
+            label for={ (path) "-text" } { (label) }
+            textarea.input id={ (path) "-text" } name="text" rows="3" required[required] {}
+        } }
+    };
+    let panel = |inner: Markup, button: &str, is_bad: bool| {
+        html! {
+            details.menu.verb {
+                summary.button data-key=[(verb == Verb::Tell).then_some("w")] { (icon(glyph)) (words) }
+                form.stack-tight method="post" action=(action) {
+                    (hidden) (inner)
+                    div { button.button.button-main[!is_bad].button-bad[is_bad] data-busy="Sending" { (button) } }
+                }
+            }
+        }
+    };
+    match verb {
+        Verb::Run => panel(run_fields(page), "Start the agent", false),
+        Verb::Tell => panel(field("The agent reads this with its next step", true), "Send", false),
+        Verb::Note => {
+            panel(field("A note for everyone who works on this task", true), "Add the note", false)
+        }
+        Verb::Block => panel(field("Why the task cannot go on", true), "Block the task", false),
+        Verb::Dep => panel(
+            html! { div.field {
+                label for="dep-id" { "The task that must be done first" }
+                input.input #dep-id name="dep" required placeholder="SHOP-3" autocomplete="off";
+            } },
+            "Add",
+            false,
+        ),
+        Verb::Stop => panel(
+            html! { p { "Its processes end. The worktree and the branch stay." } },
+            "Stop the agent",
+            true,
+        ),
+        Verb::Release => panel(
+            html! { p { "The holder loses the task: its later writes are refused. The task is free again." } },
+            "Take the task back",
+            true,
+        ),
+        Verb::Remove => panel(
+            html! { p { "The task goes, with its history. Its worktree and branch stay." } },
+            "Remove the task",
+            true,
+        ),
+        Verb::Check | Verb::Sooner | Verb::Later | Verb::Unblock | Verb::Reopen => html! {
+            form method="post" action=(action) {
+                (hidden)
+                button.button data-key=[(verb == Verb::Check).then_some("c")] data-busy="Sending" { (icon(glyph)) (words) }
+            }
+        },
+    }
+}
+
+fn run_fields(page: &Page) -> Markup {
+    let executors = page.engine.executors().unwrap_or_default();
+    html! {
+        div.field {
+            label for="run-agent" { "Agent" }
+            select.input #run-agent name="agent" {
+                option value="" { "the one in the settings" }
+                @for name in executors { option { (name) } }
+            }
+        }
+        div.field {
+            label for="run-text" { "Words for this run, if any" }
+            textarea.input #run-text name="text" rows="2" {}
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct VerbForm {
+    #[serde(default)]
+    once: String,
+    /// The page to go on with.
+    #[serde(default)]
+    next: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    agent: String,
+    #[serde(default)]
+    dep: String,
+    #[serde(default)]
+    check: Option<usize>,
+    #[serde(default)]
+    result: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    body: String,
+    #[serde(default)]
+    checks: String,
+    #[serde(default)]
+    priority: Option<u16>,
+}
+
+impl VerbForm {
+    /// A form without words that acts once.
+    pub fn keyed(once: String) -> Self {
+        Self { once, ..Self::default() }
+    }
+
+    /// The text with plain line feeds: browsers end lines with CRLF.
+    fn text(&self) -> String {
+        plain(&self.text)
+    }
+}
+
+pub(super) fn plain(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// Carries out a form of a task, then shows the task with a word about it.
+pub(super) async fn act(
+    page: Page,
+    Path((text, verb)): Path<(String, String)>,
+    Form(form): Form<VerbForm>,
+) -> Response {
+    let id = match found(&page, &text).await {
+        Ok(id) => id,
+        Err(error) => return page.failure(Screen::Board, &error).await,
+    };
+    match carry_out(&page, id, &verb, &form).await {
+        Ok(words) if verb == "remove" => done(Screen::Board.path(), &words),
+        Ok(words) if !form.next.is_empty() => done(&form.next, &words),
+        Ok(words) => done(&format!("/tasks/{text}"), &words),
+        Err(error) => match seen(&page, id).await {
+            Ok(seen) => {
+                let (status, words) = said(&error);
+                shown(&page, status, &seen, Some(&words)).await
+            }
+            Err(_) => page.failure(Screen::Board, &error).await,
+        },
+    }
+}
+
+pub(super) async fn carry_out(
+    page: &Page,
+    id: TaskId,
+    verb: &str,
+    form: &VerbForm,
+) -> Result<String, EngineError> {
+    let engine = &page.engine;
+    let op = once(page, &form.once)?;
+    Ok(match verb {
+        "run" => {
+            engine.work_submit(&op, id, start(form)).await?;
+            "An agent was asked to start.".into()
+        }
+        "stop" => {
+            engine.agent_stop(&op, id).await?;
+            "The agent was stopped.".into()
+        }
+        "tell" => {
+            engine.task_tell(&op, id, form.text()).await?;
+            "Sent. The agent reads your words with its next step.".into()
+        }
+        "note" => {
+            engine.task_note(&op, id, form.text()).await?;
+            "The note was added.".into()
+        }
+        "check" => return check(page, op, id).await,
+        "attest" => {
+            let index = form.check.ok_or_else(|| missing("check"))?;
+            engine.check_attest(&op, id, index, form.result == "pass").await?;
+            "Your verdict was kept.".into()
+        }
+        "sooner" | "later" => {
+            let now = engine.task_get(&op, id).await?.it.task.priority;
+            let priority = match verb {
+                "sooner" => now.saturating_sub(PRIORITY_STEP),
+                _ => now.saturating_add(PRIORITY_STEP).min(1000),
+            };
+            let edit = TaskEdit { priority: Some(priority), ..unchanged(id) };
+            engine.task_edit(&op, edit).await?;
+            format!("Priority {now} became {priority}; smaller comes first.")
+        }
+        "dep" => {
+            let dep = found(page, form.dep.trim()).await?;
+            engine.dependency_add(&op, id, dep).await?;
+            "The task now waits for the other one.".into()
+        }
+        "undep" => {
+            let dep = found(page, form.dep.trim()).await?;
+            engine.dependency_remove(&op, id, dep).await?;
+            "The dependency was removed.".into()
+        }
+        "block" => {
+            engine.task_block(&op, id, form.text()).await?;
+            "The task is blocked.".into()
+        }
+        "unblock" => {
+            engine.task_unblock(&op, id).await?;
+            "The task can go on.".into()
+        }
+        "release" => {
+            engine.task_take_back(&op, id).await?;
+            "The task is free again.".into()
+        }
+        "reopen" => {
+            engine.task_reopen(&op, id).await?;
+            "The task is open again.".into()
+        }
+        "edit" => {
+            engine.task_edit(&op, edited(page, &op, id, form).await?).await?;
+            "Saved.".into()
+        }
+        "remove" => {
+            let left = engine.card_remove(&op, id).await?;
+            match left.is_empty() {
+                true => "The task was removed.".into(),
+                false => format!("The task was removed. Left in place: {}.", left.join(", ")),
+            }
+        }
+        _ => return Err(missing("verb")),
+    })
+}
+
+fn missing(field: &str) -> EngineError {
+    let message = format!("{field} is missing or unknown; open the page again and use its buttons");
+    Refusal::InvalidInput { field: Some(field.into()), message }.into()
+}
+
+/// A context whose change is made once, however often its form is sent.
+pub(super) fn once(page: &Page, key: &str) -> Result<OpContext, EngineError> {
+    let mut op = page.op();
+    if !key.is_empty() {
+        op.retry_key = Some(RetryKey::token("once", key)?);
+    }
+    Ok(op)
+}
+
+fn start(form: &VerbForm) -> WorkWish {
+    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    WorkWish {
+        instructions: given(&form.text()),
+        model: None,
+        start: Start::Terminal(TerminalStart {
+            agent: given(&form.agent),
+            take: false,
+            reopen: false,
+            held_s: 0,
+        }),
+    }
+}
+
+/// Runs the checks. Long ones go on after the answer; their results arrive as events.
+async fn check(page: &Page, op: OpContext, id: TaskId) -> Result<String, EngineError> {
+    let engine = page.engine.clone();
+    let run = tokio::spawn(async move { engine.check_run(&op, id, Vec::new()).await });
+    match tokio::time::timeout(CHECKS_WAIT, run).await {
+        Ok(Ok(ran)) => {
+            let checks = ran?.it.task.checks;
+            let passed = checks.iter().filter(|check| check.result() == "pass").count();
+            Ok(format!("The checks ran: {passed} of {} pass.", checks.len()))
+        }
+        Ok(Err(error)) => Err(EngineError::Internal(error.to_string())),
+        Err(_) => Ok("The checks run. Each result appears here when it is there.".into()),
+    }
+}
+
+fn unchanged(task: TaskId) -> TaskEdit {
+    TaskEdit { task, title: None, body: None, priority: None, checks: None }
+}
+
+/// The fields that differ from the task. New checks lose their results, so equal ones are left alone.
+async fn edited(
+    page: &Page,
+    op: &OpContext,
+    id: TaskId,
+    form: &VerbForm,
+) -> Result<TaskEdit, EngineError> {
+    let record = page.engine.task_get(op, id).await?.it;
+    let (body, checks) = (plain(&form.body), plain(&form.checks));
+    let checks_differ = checks.trim() != check_lines(&record.task.checks).trim();
+    Ok(TaskEdit {
+        title: Some(form.title.clone()).filter(|title| *title != record.task.title),
+        body: Some(body).filter(|body| *body != record.body),
+        priority: form.priority.filter(|priority| *priority != record.task.priority),
+        checks: checks_differ.then(|| new_checks(&checks)),
+        ..unchanged(id)
+    })
+}
+
+/// One check a line.
+pub(super) fn new_checks(lines: &str) -> Vec<NewCheck> {
+    lines.lines().filter(|line| !line.trim().is_empty()).map(NewCheck::of_line).collect()
+}
+
+/// The checks as `new_checks` reads them.
+pub(super) fn check_lines(checks: &[Check]) -> String {
+    let line = |check: &Check| match &check.kind {
+        CheckKind::Command { cmd, .. } => cmd.clone(),
+        CheckKind::Manual => format!("manual: {}", check.desc),
+    };
+    checks.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,104 @@
+// What holds for every page, on the board of `callboard demo`: no barrier that axe knows of, no error in the console,
+// nothing asked of another origin, no sideways scroll, and all of it readable without JavaScript.
+
+import { Board, Tab, THEMES, WIDTHS, lane, report } from './board.mjs';
+
+// Every page of the board. {TITLE} stands for the id of the task with that title.
+const PAGES = [
+  '/',
+  '/?kind=mail',
+  '/board',
+  '/board?group=epic&projects=all',
+  '/board?q=check:fail',
+  '/search?q=greet',
+  '/tasks/new',
+  '/tasks/{Greet in three languages}/review',
+  '/mail',
+  '/mail?all=1',
+  '/agents',
+  '/decisions',
+  '/tasks/{Greet in three languages}',
+  '/tasks/{Publish version 1.0}',
+  '/tasks/{Shorten the README}',
+  '/tasks/{Greetings 1.0}',
+  '/tasks/{Announce version 1.0}',
+];
+
+// Whether a page is sound, and what was seen. Axe is a script, too, and needs a page that runs scripts.
+const sound = async (tab, name, { errors = true, script = true } = {}) => {
+  const seen = {
+    barriers: script ? await tab.barriers() : [],
+    sideways: await tab.sideways(),
+    outside: tab.outside.splice(0),
+    broken: errors ? tab.broken.splice(0) : [],
+  };
+  await tab.shot(name);
+  return [seen.barriers.length + seen.outside.length + seen.broken.length === 0 && seen.sideways <= 0, seen];
+};
+
+// The text of a page as a reader gets it, without what says how fresh the page is.
+const text = (page) =>
+  page.evaluate(() => {
+    const main = (document.querySelector('main') ?? document.body).cloneNode(true);
+    main.querySelectorAll('time, script, noscript, [data-live-state]').forEach((part) => part.remove());
+    // Text by text: an age beside a title is no word with it.
+    const texts = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+    const words = [];
+    while (texts.nextNode()) words.push(...texts.currentNode.data.split(/\s+/));
+    return words.filter((word) => /^\p{L}{3,}$/u.test(word));
+  });
+
+await lane('pages', async (browser) => {
+  const board = await Board.demo('demo');
+  const paths = PAGES.map((path) => ({ name: path, path: path.replace(/{(.*)}/, (_, title) => board.task(title)) }));
+  const words = new Map();
+  for (const theme of THEMES) {
+    for (const width of WIDTHS) {
+      const tab = await Tab.open(browser, board, { theme, width });
+      for (const { name, path } of paths) {
+        const answer = await tab.goto(path);
+        report(`${name} ${theme} at ${width} px`, ...(answer.ok() ? await sound(tab, name) : [false, answer.status()]));
+        words.set(path, await text(tab.page));
+      }
+      await tab.close();
+    }
+  }
+
+  const plain = await Tab.open(browser, board, { script: false });
+  for (const { name, path } of paths) {
+    await plain.goto(path);
+    const [whole, read] = [words.get(path), new Set(await text(plain.page))];
+    const lost = whole.filter((word) => !read.has(word));
+    report(`${name} reads without JavaScript`, whole.length > 0 && lost.length === 0, { lost, words: whole.length });
+  }
+  await plain.close();
+
+  const reader = await Tab.open(browser, board, { signIn: false });
+  for (const { name, path } of paths) {
+    await reader.goto(path);
+    const forms = await reader.page.locator('main form[method=post]').count();
+    report(`${name} has no form for a reader who did not sign in`, forms === 0, { forms });
+  }
+  await reader.close();
+
+  // With a token the board is closed, and the page of a stranger is the form for the token.
+  const closed = await Board.fresh('closed');
+  const { token } = closed.json('token', 'add', '--actor', 'human:ana');
+  for (const theme of THEMES) {
+    for (const width of WIDTHS) {
+      for (const script of [true, false]) {
+        const name = `sign-in ${theme} at ${width} px ${script ? 'with' : 'without'} JavaScript`;
+        const tab = await Tab.open(browser, closed, { theme, width, script, signIn: false });
+        await tab.goto('/mail');
+        // The status of the page itself is 401, and the console says so.
+        report(name, ...(await sound(tab, 'sign-in', { errors: false, script })));
+        await tab.page.locator('input[name=token]').fill(token);
+        await tab.page.locator('input[name=token]').press('Enter');
+        await tab.page.waitForURL(`${closed.url}/mail`);
+        const inside = (await tab.page.locator('input[name=token]').count()) === 0;
+        report(`${name} leads back to the page`, inside, tab.page.url());
+        await tab.close();
+      }
+    }
+  }
+});

@@ -1,0 +1,90 @@
+// A review by keyboard: a comment on a line, one message to the agent, an approval that another tab sees, and two people
+// who decide at a time. On the board of `callboard demo`, whose task in review changes several files.
+
+import { Board, SOON, Tab, lane, report } from './board.mjs';
+
+const TITLE = 'Greet in three languages';
+const WORDS = 'Name the file of each language here.';
+const ASK = 'Please look at my comment.';
+
+await lane('review', async (browser) => {
+  const board = await Board.demo('demo');
+  const task = board.task(TITLE);
+  const path = `/tasks/${task}/review`;
+  const tab = await Tab.open(browser, board, { width: 1280 });
+  const { page } = tab;
+
+  // From the inbox to the review with the keys of rows and buttons.
+  await tab.goto('/');
+  await page.locator('.item', { hasText: TITLE }).locator('a').click();
+  await page.waitForURL(/at=/, { timeout: SOON });
+  await page.keyboard.press('r');
+  await page.waitForURL(/\/review$/, { timeout: SOON });
+  report('the inbox leads to the review', page.url().endsWith('/review'), page.url());
+  const files = await page.locator('.file').count();
+  report('the review shows several files', files > 1, { files });
+
+  await page.keyboard.press(']');
+  await page.keyboard.press('j');
+  await page.keyboard.press('c');
+  await page.locator('#comment-text:focus').waitFor({ timeout: SOON });
+  const place = await page.locator('#comment input[name=place]').getAttribute('value');
+  await page.keyboard.type(WORDS);
+  await page.keyboard.press('Control+Enter');
+  await page.locator('.comment.is-draft', { hasText: WORDS }).waitFor({ timeout: SOON });
+  report('a comment on a line is kept as a draft', /:[LR]\d+(-\d+)?$/.test(place), place);
+
+  const other = await Tab.open(browser, board, { width: 390 });
+  await other.goto(path);
+  const seen = await other.page.locator('.comment.is-draft', { hasText: WORDS }).count();
+  report('a draft is there in another tab of its author', seen === 1, { seen });
+
+  // A tick folds its file; the tick belongs to the content.
+  await page.keyboard.press('v');
+  await page.getByText(/1 of \d+ viewed/).waitFor({ timeout: SOON }).catch(() => {});
+  await page.reload();
+  const ticked = await page.locator('[data-viewed][aria-pressed=true]').count();
+  report('a viewed file stays ticked', ticked === 1, { ticked });
+
+  await page.keyboard.press('b');
+  await page.keyboard.type(ASK);
+  const preview = await page.locator('.verb[open] pre').textContent();
+  await page.keyboard.press('Control+Enter');
+  await page.waitForURL(`${board.url}/`, { timeout: SOON });
+  const flash = await page.locator('[role=status]').textContent();
+  report('the work goes back', /Sent back/.test(flash), flash);
+  const { review } = board.json('review', task);
+  const feedback = JSON.stringify(review ?? board.json('review', task));
+  const [file, lines] = place.split(/:[LR]/);
+  const whole = [ASK, WORDS, file, lines.split('-')[0]].every((part) => feedback.includes(part));
+  report('the message has the words, the file, the line and the comment', whole, { feedback, preview });
+  report('the preview was the message', preview.includes(WORDS) && preview.includes(file), preview);
+
+  // The other tab still shows the forms of the review that is decided.
+  await other.goto(path);
+  const left = await other.page.locator('.comment.is-draft').count();
+  report('sent drafts are drafts no more', left === 0, { left });
+  const shown = await other.page.locator('.comment', { hasText: WORDS }).count();
+  report('the sent comment stands beside the code', shown === 1, { shown });
+
+  // Two people decide at a time: the second is told, and nothing is done twice.
+  const { id } = board.json('task', 'add', 'Decide once');
+  for (const status of ['in_progress', 'in_review']) board.cli('task', 'move', id, status);
+  await Promise.all([tab, other].map((one) => one.goto(`/tasks/${id}/review`)));
+  await page.keyboard.press('a');
+  await page.keyboard.press('Control+Enter');
+  await page.getByText('Approved', { exact: false }).first().waitFor({ timeout: SOON });
+  await other.page.locator('summary', { hasText: 'Send back' }).click();
+  await other.page.locator('#reject-text').fill('Too late');
+  await other.page.getByRole('button', { name: 'Send back to work' }).click();
+  const told = await other.page.locator('[role=alert]').textContent({ timeout: SOON });
+  report('the second person is told', /after you opened this page/.test(told), told);
+  const events = board.cli('log', id);
+  const approvals = events.split('\n').filter((line) => /approved/.test(line)).length;
+  report('an approval is made once', approvals === 1, events);
+  const outside = [...tab.outside, ...other.outside];
+  report('nothing is asked of other origins', outside.length === 0, outside);
+  // The second verdict was refused, and the console says so.
+  const broken = [...tab.broken, ...other.broken].filter((words) => !/400/.test(words));
+  report('the console has no error', broken.length === 0, broken);
+});
