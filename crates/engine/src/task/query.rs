@@ -6,7 +6,7 @@ use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::attempt::{Attempt, ExecutionState, Health};
-use callboard_domain::task::{TaskRecord, TaskRow};
+use callboard_domain::task::{Task, TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 pub use callboard_store::AsWork;
 use callboard_store::{AttemptQuery, BackQuery, EventQuery, FreeQuery, Project, TaskQuery};
@@ -78,6 +78,19 @@ impl Engine {
         };
         let it = self.parts.store.tasks(query).await?;
         Ok(At { it, now: self.parts.store.now() })
+    }
+
+    /// Tasks that wait for this one, the oldest first.
+    pub async fn task_waiters(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        limit: usize,
+    ) -> Result<Vec<Task>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, policy) = (&self.parts.store, &self.parts.policy);
+        let rows = store.tasks_waiting_for(&op.principal.org, task, policy, limit).await?;
+        Ok(rows.into_iter().map(|row| row.task).collect())
     }
 
     /// The project of this caller's tasks: the one it has open, else the one of this process, else the oldest of its

@@ -47,6 +47,14 @@ pub trait BoardStore: Send + Sync {
         tasks: &[TaskId],
         policy: &Policy,
     ) -> Result<Vec<BoardRow>, StoreError>;
+    /// Tasks that wait for this one, as they stand now, the oldest first.
+    async fn tasks_waiting_for(
+        &self,
+        org: &str,
+        dep: TaskId,
+        policy: &Policy,
+        limit: usize,
+    ) -> Result<Vec<BoardRow>, StoreError>;
     /// Cards of tasks, and their first open deps.
     async fn board_around(
         &self,

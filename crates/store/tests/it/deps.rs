@@ -6,11 +6,12 @@ use callboard_domain::command::{Command, TaskUpdate};
 use callboard_domain::ids::TaskId;
 
 use crate::conformance::conformance;
-use crate::fixture::{Fixture, task_of};
+use crate::fixture::{Fixture, place, task_of};
 
 conformance! {
     lists_of_deps_given_at_once_never_close_a_cycle,
     the_lease_of_a_dep_is_shown_in_the_answer_too,
+    tasks_that_wait_for_one_are_found_oldest_first,
 }
 
 fn deps(task: TaskId, deps: &[TaskId]) -> Command {
@@ -47,4 +48,23 @@ async fn the_lease_of_a_dep_is_shown_in_the_answer_too(f: Fixture) {
     let new = f.new_task("c", &[dep]);
     let applied = f.done("human:ana", Command::TaskCreate(new.clone())).await;
     assert_eq!(*task_of(&applied), f.record(new.task).await);
+}
+
+async fn tasks_that_wait_for_one_are_found_oldest_first(f: Fixture) {
+    let dep = f.create("dep", &[]).await;
+    let waiting = [f.create("first", &[dep]).await, f.create("second", &[dep]).await];
+    let gone = f.create("gone", &[dep]).await;
+    f.done("human:ana", Command::TaskRemove { task: gone }).await;
+    f.create("other", &[]).await;
+    f.store.settle(place("other")).await.expect("an org");
+    let found = |org: &Arc<str>, limit| {
+        let (store, policy, org) = (f.store.clone(), f.policy.clone(), org.clone());
+        async move {
+            let rows = store.tasks_waiting_for(&org, dep, &policy, limit).await.expect("a list");
+            rows.into_iter().map(|row| row.task.id).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(found(&f.home.org, 10).await, waiting);
+    assert_eq!(found(&f.home.org, 1).await, waiting[..1]);
+    assert!(found(&"other".into(), 10).await.is_empty(), "no org sees the tasks of another");
 }

@@ -42,7 +42,7 @@ pub(super) struct BoardAsked {
     /// `7d`: closed tasks of a week instead of a day.
     #[serde(default)]
     done: String,
-    /// `all`: every project.
+    /// `all`: every project. A number: the project with this id.
     #[serde(default)]
     projects: String,
 }
@@ -50,7 +50,11 @@ pub(super) struct BoardAsked {
 impl BoardAsked {
     fn query(&self, filter: &FilterText) -> BoardQuery {
         BoardQuery {
-            projects: if self.projects == "all" { BoardProjects::All } else { BoardProjects::Open },
+            projects: match (self.projects.as_str(), self.projects.parse()) {
+                ("all", _) => BoardProjects::All,
+                (_, Ok(project)) => BoardProjects::One(project),
+                (_, Err(_)) => BoardProjects::Open,
+            },
             terms: filter.terms.clone(),
             done: if self.done == "7d" { DoneSpan::Week } else { DoneSpan::Day },
             by_epic: self.group == "epic",

@@ -1,6 +1,7 @@
 //! The lines of `callboard doctor` on a page. The program brings the look; this file limits its time and keeps what it
 //! found for a while, so that no page waits for a slow machine.
 
+use std::fmt::{self, Display, Formatter};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,16 @@ pub enum DoctorWord {
     Ok,
     Warn,
     Fail,
+}
+
+impl Display for DoctorWord {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        })
+    }
 }
 
 /// One requirement: its name, what was found, and the exact fix.
@@ -46,6 +57,15 @@ impl Doctor {
     /// Pages that show what this doctor finds.
     pub fn of(self: Arc<Self>, pages: Router) -> Router {
         pages.layer(Extension(self))
+    }
+
+    /// The worst word of the last look, with the count of its lines. Never looks and never waits: every page asks.
+    pub(super) fn worst(&self) -> Option<(DoctorWord, usize)> {
+        let kept = self.kept.try_lock().ok()?;
+        let (_, lines) = kept.as_ref()?;
+        let worst =
+            lines.iter().map(|line| line.word).max().filter(|word| *word != DoctorWord::Ok)?;
+        Some((worst, lines.iter().filter(|line| line.word == worst).count()))
     }
 
     /// The lines, and their age. With `is_fresh` the look is made now.

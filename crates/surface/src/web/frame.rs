@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use callboard_domain::event::EventName;
-use callboard_engine::{EngineError, NavCounts};
+use callboard_engine::{EngineError, NavCounts, ProjectSeen};
 use maud::{DOCTYPE, Markup, html};
 
 use super::events::concerned;
@@ -11,6 +11,9 @@ use super::inbox::{self, InboxAsked};
 use super::parts::{actor, icon};
 use super::{CONTENT_POLICY, Page, REFERRER_POLICY, cookie_of, flash};
 use crate::http::SignIn;
+
+/// How many projects the switch offers.
+const PROJECTS_SHOWN: usize = 50;
 
 /// A screen of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +139,10 @@ impl<'a> View<'a> {
 impl Page {
     pub(super) async fn show(&self, status: StatusCode, view: View<'_>) -> Response {
         // An org without a task has no project yet, and a store that is away names none.
-        let project = self.engine.project_of(&self.reader).await.ok().flatten();
-        let project = project.map_or_else(|| "Callboard".to_owned(), |project| project.name);
+        let projects = self.engine.project_list(&self.op(), PROJECTS_SHOWN).await;
+        let projects = projects.unwrap_or_default();
+        let open = projects.iter().find(|seen| seen.is_open);
+        let project = open.map_or_else(|| "Callboard".to_owned(), |seen| seen.project.name.clone());
         let counts = self.counts().await.unwrap_or_default();
         let rail = self.rail(&view, &project, &counts);
         let body = html! {
@@ -153,6 +158,7 @@ impl Page {
                 }
             }
             (palette())
+            (self.projects(&projects))
             (self.help(&view))
         };
         let live = self.seen.map(|seen| (concerned(view.screen), seen));
@@ -189,8 +195,15 @@ impl Page {
                             Screen::Inbox => span.count.count-you #inbox-count data-live {
                                 @if counts.inbox > 0 { (counts.inbox) span.hidden { " need you" } }
                             },
-                            Screen::Mail => span.count #unread data-live {
-                                @if counts.mail_unread > 0 { (counts.mail_unread) " unread" }
+                            Screen::Mail => span.count #unread data-live
+                                title=[(counts.mail_unread > 0).then(|| format!("{} unread", counts.mail_unread))] {
+                                @if counts.mail_unread > 0 { (counts.mail_unread) span.hidden { " unread" } }
+                            },
+                            Screen::Plans => span.count #plans-open data-live {
+                                @if counts.plans_open > 0 { (counts.plans_open) span.hidden { " wait for a decision" } }
+                            },
+                            Screen::Settings => span.count #health data-live {
+                                @if let Some((word, lines)) = self.health { (lines) " " (word) }
                             },
                             Screen::Agents => span.count #at-work data-live {
                                 @if counts.agents_at_work > 0 { (counts.agents_at_work) span.hidden { " at work" } }
@@ -198,7 +211,7 @@ impl Page {
                             Screen::Jobs => span.count #jobs-active data-live {
                                 @if counts.jobs_active > 0 { (counts.jobs_active) span.hidden { " active" } }
                             },
-                            Screen::Board | Screen::Knowledge | Screen::Plans | Screen::Graph | Screen::Audit | Screen::Metrics | Screen::Settings => {}
+                            Screen::Board | Screen::Knowledge | Screen::Graph | Screen::Audit | Screen::Metrics => {}
                         }
                     }
                 }
@@ -206,7 +219,9 @@ impl Page {
         };
         html! {
             nav.rail aria-label="Main" {
-                a.rail-project href=(Screen::Board.path()) { (icon("mark")) bdi { (project) } }
+                button.rail-project type="button" popovertarget="projects" {
+                    (icon("mark")) bdi { (project) } span.hidden { ": choose a project" } (icon("down"))
+                }
                 ul.rail-main {
                     @for screen in Screen::MAIN { (item(*screen)) }
                     li.rail-more { button popovertarget="help" { (icon("more")) "More" } }
@@ -226,13 +241,40 @@ impl Page {
         }
     }
 
+    /// The project that new tasks go to, and the ways to another one.
+    fn projects(&self, projects: &[ProjectSeen]) -> Markup {
+        let row = |seen: &ProjectSeen| {
+            let words = html! { (icon("board")) bdi { (seen.project.name) } span.id { (seen.project.prefix) } };
+            html! {
+                li {
+                    @if seen.is_open || !self.acts() {
+                        a href={ (Screen::Board.path()) "?projects=" (seen.project.id) }
+                            aria-current=[seen.is_open.then_some("true")] { (words) }
+                    } @else {
+                        form method="post" action="/projects/open" {
+                            button name="project" value=(seen.project.id) { (words) }
+                        }
+                    }
+                }
+            }
+        };
+        html! {
+            div.palette #projects popover role="dialog" aria-label="Projects" {
+                h2 { "Project" }
+                ul { @for seen in projects { (row(seen)) } }
+                h2 { "Together" }
+                ul { li { a href={ (Screen::Board.path()) "?projects=all" } { (icon("board")) "All projects" } } }
+            }
+        }
+    }
+
     /// Who acts here, and the way out.
     fn who(&self) -> Markup {
         match self.sign_in {
             SignIn::Session => html! {
-                form.row method="post" action="/logout" {
+                form.rail-who method="post" action="/logout" {
                     (actor(&self.reader.actor)) span.hidden { (self.reader.actor) }
-                    button.button.button-bare.button-small { "Sign out" }
+                    button.button.button-bare.button-small title=(self.reader.rights.profile().as_str()) { "Sign out" }
                 }
             },
             SignIn::Token => html! { p { (actor(&self.reader.actor)) } },
@@ -281,12 +323,15 @@ impl Page {
             html! { div.keys { @for (key, words) in rows { div { span { (words) } kbd { (key) } } } } }
         };
         html! {
-            div #help popover {
+            div #help popover role="dialog" aria-label="Keys and help" {
                 div.popover-body.stack {
                     div { h2 { (view.screen.title()) } p.soft { (view.screen.entry().about) " In a terminal: " code { (view.twin) } } }
                     @if !view.keys.is_empty() { div.stack-tight { h2 { "On this page" } (keys(view.keys)) } }
                     div.stack-tight { h2 { "Everywhere" } (keys(&everywhere)) }
-                    div.phone { (self.who()) }
+                    div.phone.stack-tight {
+                        (self.who())
+                        button.button type="button" popovertarget="projects" { (icon("board")) "Choose a project" }
+                    }
                     div.stack-tight {
                         h2 { "Screens" }
                         div.keys { @for screen in Screen::ALL.iter().copied() {
@@ -303,7 +348,7 @@ impl Page {
 /// Search from everywhere. Without a script the form leads to the page of results.
 fn palette() -> Markup {
     html! {
-        div.palette #palette popover aria-label="Search" {
+        div.palette #palette popover role="dialog" aria-label="Search" {
             form action="/search" role="search" {
                 (icon("search"))
                 input name="q" aria-label="Search tasks and pages" placeholder="Search or jump to" autocomplete="off";

@@ -4,9 +4,7 @@ use axum::Form;
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
-use callboard_domain::board::inbox::{
-    Inbox, InboxCause, InboxFact, InboxKind, InboxRow, InboxWanted,
-};
+use callboard_domain::board::inbox::{Inbox, InboxCause, InboxKind, InboxRow, InboxWanted};
 use callboard_domain::review::snooze::{Snooze, SnoozeUntil};
 use callboard_domain::time::Timestamp;
 use callboard_engine::{BoardProjects, EngineError, InboxQuery, TaskFilter};
@@ -14,12 +12,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Screen, View};
-use super::parts::{
-    Choice, Tone, actor, age, empty, icon, note, pips, prose, span, tabs, title_link,
-};
+use super::inbox_matter::InboxMatter;
+use super::parts::{Choice, Tone, age, empty, icon, note, tabs};
 use super::query::address;
-use super::task::{TaskSeen, seen};
-use super::task_verbs::{Verb, form};
 use super::{Page, board, done, said};
 
 const KEYS: &[(&str, &str)] = &[
@@ -72,7 +67,7 @@ async fn shown(
     let chosen = inbox.rows.iter().find(|row| row.key == asked.at).or(inbox.rows.first());
     let is_new = inbox.total() == 0 && is_new(page).await?;
     let detail = match chosen {
-        Some(row) => Some((row, chosen_task(page, row).await?)),
+        Some(row) => Some(InboxMatter::of(page, row, now).await?),
         None => None,
     };
     let content = html! {
@@ -85,7 +80,7 @@ async fn shown(
                 @else { (rows(asked, &inbox, chosen.map(|row| row.key.as_str()), now)) }
             }
             div.split-pane { div.split-body {
-                @if let Some((row, task)) = &detail { (one(page, row, task.as_ref(), now)) }
+                @if let Some(matter) = &detail { (matter.shown(page)) }
             } }
         }
     };
@@ -115,13 +110,6 @@ pub(super) async fn query(page: &Page, asked: &InboxAsked) -> Result<InboxQuery,
 async fn is_new(page: &Page) -> Result<bool, EngineError> {
     let any = TaskFilter { limit: 1, ..TaskFilter::default() };
     Ok(page.engine.task_list(&page.op(), any).await?.it.is_empty())
-}
-
-async fn chosen_task(page: &Page, row: &InboxRow) -> Result<Option<TaskSeen>, EngineError> {
-    match &row.task {
-        Some(task) => seen(page, task.id).await.map(Some),
-        None => Ok(None),
-    }
 }
 
 fn kinds(asked: &InboxAsked, inbox: &Inbox) -> Markup {
@@ -205,7 +193,7 @@ fn item(asked: &InboxAsked, row: &InboxRow, chosen: Option<&str>, now: Timestamp
     }
 }
 
-fn looks(cause: InboxCause) -> (Tone, &'static str, &'static str) {
+pub(super) fn looks(cause: InboxCause) -> (Tone, &'static str, &'static str) {
     match cause {
         InboxCause::Question => (Tone::Person, "ask", "Question"),
         InboxCause::Silent => (Tone::Late, "sleep", "Silent"),
@@ -218,151 +206,6 @@ fn looks(cause: InboxCause) -> (Tone, &'static str, &'static str) {
         InboxCause::Blocker => (Tone::Late, "lock", "Blocked"),
         InboxCause::Plan => (Tone::Person, "plan", "Plan"),
         InboxCause::Mail => (Tone::Plain, "mail", "Mail"),
-    }
-}
-
-/// The chosen row, with its verbs in place.
-fn one(page: &Page, row: &InboxRow, task: Option<&TaskSeen>, now: Timestamp) -> Markup {
-    let (tone, _, word) = looks(row.cause);
-    html! {
-        div.stack-tight {
-            p.dots {
-                span class={ "tone " (tone.class()) } { (word) }
-                @if let Some(who) = &row.actor { (actor(who)) }
-                @if let Some(task) = task { (title_link(task.task())) span.id { (task.task().name()) } }
-                span.faint { "for " (span(now.ms_since(row.since))) }
-            }
-            h2.inbox-title { bdi { (row.title) } }
-        }
-        (matter(page, row, task, now))
-        @if let Some(task) = task { (standing(task)) }
-        div.row {
-            @if let Some(task) = task {
-                a.button href={ "/tasks/" (task.task().name()) } data-key="o" { (icon("words")) "Open the task" kbd { "o" } }
-            }
-            @if page.acts() { (snooze_form(row)) }
-        }
-    }
-}
-
-/// What happened, and the verbs that decide it.
-fn matter(page: &Page, row: &InboxRow, task: Option<&TaskSeen>, now: Timestamp) -> Markup {
-    let verbs = |verbs: &[Verb]| {
-        html! {
-            @if let Some(task) = task.filter(|_| page.acts()) {
-                div.row { @for verb in verbs { (form(page, task.task(), *verb)) } }
-            }
-        }
-    };
-    let review = |words: &str| {
-        html! {
-            @if let Some(task) = task {
-                p.row {
-                    a.button.button-main href={ "/tasks/" (task.task().name()) "/review" } data-key="r" {
-                        (icon("review")) (words) kbd { "r" }
-                    }
-                }
-            }
-        }
-    };
-    match &row.fact {
-        InboxFact::Question { job, number, text, command } => html! {
-            section.asked {
-                p.asked-head {
-                    (icon("ask")) bdi { (text) }
-                    @if let Some(deadline) = row.deadline {
-                        span.row-end.faint { "refused in " (span(deadline.ms_since(now))) }
-                    }
-                }
-                @if let Some(command) = command { pre { (command) } }
-                @if page.acts() {
-                    form.row method="post" action="/inbox/answer" {
-                        input type="hidden" name="job" value=(job);
-                        input type="hidden" name="number" value=(number);
-                        button.button.button-main name="allow" value="yes" data-key="y" { "Allow once" kbd { "y" } }
-                        button.button name="allow" value="no" data-key="x" { "Refuse" kbd { "x" } }
-                        span.faint { "No answer counts as no, and the agent goes on." }
-                    }
-                }
-            }
-        },
-        InboxFact::Silent => html! {
-            (note(Tone::Late, "sleep", &html! { (row.consequence) }))
-            (verbs(&[Verb::Tell, Verb::Stop, Verb::Release]))
-        },
-        InboxFact::Conflict { .. } => {
-            html! { (note(Tone::Failed, "warn", &html! { (row.consequence) })) (review("Open review")) }
-        }
-        InboxFact::Approved => review("Open review and merge"),
-        InboxFact::Review { .. } => html! {
-            @if let Some(words) = task.and_then(|task| task.card.card.review.as_ref()) { (prose(&words.summary)) }
-            (review("Open review"))
-        },
-        InboxFact::VerificationFailed { reason } => html! {
-            (note(Tone::Failed, "failed", &html! { (reason.as_deref().unwrap_or("The verification failed.")) }))
-            (verbs(&[Verb::Check, Verb::Tell, Verb::Run]))
-        },
-        InboxFact::CheckStreak { check, times } => html! {
-            (note(Tone::Failed, "failed", &html! { code { (check) } " failed " (times) " times in a row." }))
-            (verbs(&[Verb::Tell, Verb::Stop, Verb::Check]))
-        },
-        InboxFact::RunFailed { job, reason } => html! {
-            (note(Tone::Failed, "failed", &html! { bdi { (reason) } }))
-            p.row { a.button href={ "/jobs/" (job) } data-key="l" { (icon("job")) "Open the run" kbd { "l" } } }
-            (verbs(&[Verb::Run]))
-        },
-        InboxFact::WorkerFailed { agent } => html! {
-            (note(Tone::Failed, "failed", &html! { "The worker " bdi { (agent) } " failed." }))
-            p.row { a.button href=(Screen::Agents.path()) { (icon("agents")) "Agents" } }
-        },
-        InboxFact::Blocked { reason } => html! {
-            (note(Tone::Late, "lock", &html! { bdi { (reason) } }))
-            (verbs(&[Verb::Unblock, Verb::Tell]))
-        },
-        InboxFact::Comment { body, .. } => html! {
-            (note(Tone::Late, "comment", &prose(body)))
-            (verbs(&[Verb::Tell, Verb::Note]))
-        },
-        InboxFact::Plan { plan, tasks } => html! {
-            p { (tasks) " tasks are proposed. Nothing is made before a yes." }
-            p.row { a.button.button-main href={ "/plans/" (plan) } { (icon("plan")) "Read the plan" } }
-        },
-        InboxFact::Mail { mail, .. } => html! {
-            p.row { a.button.button-main href={ "/mail/" (mail) } { (icon("mail")) "Read and answer" } }
-        },
-    }
-}
-
-fn standing(task: &TaskSeen) -> Markup {
-    let attempt = task.card.record.newest.as_ref();
-    html! {
-        section.stack-tight {
-            h3 { "Where it stands" }
-            dl.facts {
-                dt { "Task" } dd { (task.state().badge()) }
-                @if let Some(attempt) = attempt {
-                    dt { "Attempt" } dd { "fence " (attempt.fence) ", began " (super::parts::ago(attempt.started_at, task.now)) }
-                }
-                @if attempt.is_some_and(|attempt| attempt.is_live(task.now)) {
-                    dt { "Lease" } dd { @if let Some(attempt) = attempt { (super::parts::lease(attempt, task.now)) } }
-                }
-                @if !task.task().checks.is_empty() { dt { "Checks" } dd { (pips(&task.task().checks)) } }
-            }
-        }
-    }
-}
-
-fn snooze_form(row: &InboxRow) -> Markup {
-    html! {
-        details.menu.verb {
-            summary.button.button-bare data-key="e" { (icon("clock")) "Snooze" kbd { "e" } }
-            form.stack-tight method="post" action="/inbox/snooze" {
-                input type="hidden" name="key" value=(row.key);
-                button.button name="for" value="hour" { "For an hour" }
-                button.button name="for" value="day" { "Until tomorrow" }
-                button.button name="for" value="change" { "Until it changes" }
-            }
-        }
     }
 }
 

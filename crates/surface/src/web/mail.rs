@@ -71,7 +71,7 @@ fn within(path: &str, kind: MailBox) -> String {
 
 /// A mail that was not sent yet, with the reason.
 #[derive(Default)]
-struct Draft {
+pub(super) struct Draft {
     mail: Option<MailId>,
     to: String,
     subject: String,
@@ -341,7 +341,7 @@ fn thread(page: &Page, chosen: &str, letters: &At<Vec<MailSeen>>, kind: MailBox)
     }
 }
 
-fn letter(
+pub(super) fn letter(
     page: &Page,
     MailSeen { mail, from_type, .. }: &MailSeen,
     is_chosen: bool,
@@ -367,7 +367,7 @@ fn letter(
     }
 }
 
-fn reply_form(page: &Page, original: &Mail, draft: &Draft) -> Markup {
+pub(super) fn reply_form(page: &Page, original: &Mail, draft: &Draft) -> Markup {
     let mail = draft.mail.unwrap_or_else(|| MailId(page.engine.fresh_id()));
     let to = original.from.as_ref().map_or("", AgentId::as_str);
     html! {

@@ -19,6 +19,7 @@ mod frame;
 mod graph;
 mod graph_layout;
 mod inbox;
+mod inbox_matter;
 mod job;
 mod job_verbs;
 mod jobs;
@@ -28,6 +29,7 @@ mod login;
 mod mail;
 mod parts;
 mod plans;
+mod project;
 pub mod query;
 mod review;
 mod review_panels;
@@ -78,6 +80,8 @@ struct Page {
     /// The last event of the org before the page was read: the page is notified of later ones. `None` when the log
     /// cannot be read.
     seen: Option<u64>,
+    /// The worst word of the last look of `callboard doctor`, and how many lines have that word; `None` when all is well.
+    health: Option<(DoctorWord, usize)>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Page
@@ -91,9 +95,11 @@ where
         // The gate admits no request without a principal.
         let reader = reader.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
         let sign_in = parts.extensions.get().copied().unwrap_or(SignIn::Local);
+        let doctor = parts.extensions.get::<Arc<Doctor>>();
+        let health = doctor.and_then(|doctor| doctor.worst());
         let engine = Arc::<Engine>::from_ref(state);
         let seen = engine.last_seq_in(&reader.org).await.ok();
-        Ok(Self { engine, reader, sign_in, headers: parts.headers.clone(), seen })
+        Ok(Self { engine, reader, sign_in, headers: parts.headers.clone(), seen, health })
     }
 }
 
@@ -117,6 +123,7 @@ pub(crate) fn is_for_people(path: &str) -> bool {
         "/open",
         "/search",
         "/plans",
+        "/projects",
         "/settings",
         "/stats",
         "/tasks",
@@ -156,6 +163,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/plans", get(plans::list))
         .route("/plans/{id}", get(plans::show))
         .route("/plans/{id}/{verb}", post(plans::act))
+        .route("/projects/open", post(project::open))
         .route("/audit", get(audit::list))
         .route("/audit.ndjson", get(audit::export))
         .route("/decisions", get(decisions::list))

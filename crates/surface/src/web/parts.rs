@@ -9,6 +9,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState};
 use callboard_domain::task::{Check, Task};
 use callboard_domain::time::{Timestamp, span_words};
+use callboard_engine::LogLine;
 use callboard_engine::time::rfc3339_ms;
 use maud::{Markup, Render, html};
 
@@ -122,6 +123,11 @@ impl State {
         }
     }
 
+    /// The glyph beside a word that the page shows anyway.
+    pub fn glyph_only(self) -> Markup {
+        html! { span class={ "glyph " (self.tone().class()) } { (icon(self.glyph())) } }
+    }
+
     /// The glyph alone, with the word for screen readers.
     pub fn mark(self) -> Markup {
         html! {
@@ -165,6 +171,12 @@ pub(super) fn actor_named(whole: &str) -> Markup {
     let (kind, name) = whole.split_once(':').unwrap_or(("", whole));
     let hue = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte)) % 6 + 1;
     let person = if kind == "human" { " avatar-person" } else { "" };
+    // A machine's name tells a reader nothing; the title has it.
+    let (kind, name) = match kind {
+        "runner" => ("", "runner"),
+        "system" => ("", "Callboard"),
+        _ => (kind, name),
+    };
     html! {
         span.actor {
             span class={ "avatar hue-" (hue) (person) } aria-hidden="true" { (initials(name)) }
@@ -285,6 +297,17 @@ pub(super) fn outcome(attempt: &Attempt, now: Timestamp) -> (Tone, &'static str)
 /// A sentence about the whole page, with the verbs that help below.
 pub(super) fn note(tone: Tone, glyph: &str, words: &Markup) -> Markup {
     html! { div class={ "note " (tone.class()) } { (icon(glyph)) div { (words) } } }
+}
+
+/// The last lines of a log; lines that report a failure are marked.
+pub(super) fn log_tail(lines: &[LogLine], shown: usize) -> Markup {
+    html! {
+        pre.log-tail {
+            @for line in &lines[lines.len().saturating_sub(shown)..] {
+                span.is-failed[line.is_error] { (line.text) "\n" }
+            }
+        }
+    }
 }
 
 /// What stands in place of a list without rows: what happens meanwhile, and the next step.

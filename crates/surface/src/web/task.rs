@@ -1,5 +1,7 @@
 //! One task: where it stands and since when, what proves it, what happened, and the verbs of a person.
 
+use std::cmp::Ordering;
+
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -25,11 +27,14 @@ use crate::task_name;
 const PARTS_SHOWN: usize = 200;
 const ATTEMPTS_SHOWN: usize = 20;
 const DEPS_SHOWN: usize = 20;
+/// How many verbs stand in the row; the others are below `More`.
+const VERBS_SHOWN: usize = 3;
 const KEYS: &[(&str, &str)] = &[
     ("w", "write to its agent"),
     ("c", "run the checks"),
     ("e", "edit"),
     ("r", "open the review"),
+    (".", "more verbs"),
 ];
 
 /// Everything that the page shows of a task.
@@ -45,6 +50,8 @@ pub(super) struct TaskSeen {
     check_job: Option<Job>,
     /// The tasks that it waits for.
     deps: Vec<Task>,
+    /// The tasks that wait for it.
+    waiters: Vec<Task>,
 }
 
 impl TaskSeen {
@@ -104,8 +111,9 @@ pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineErro
     for dep in record.deps.iter().filter(|dep| !dep.removed).take(DEPS_SHOWN) {
         deps.push(page.engine.task_get(&op, dep.id).await?.it.task);
     }
+    let waiters = page.engine.task_waiters(&op, id, DEPS_SHOWN).await?;
     let card = CardSeen { record, card };
-    Ok(TaskSeen { card, now, epic, parts, more, attempts, check_job, deps })
+    Ok(TaskSeen { card, now, epic, parts, more, attempts, check_job, deps, waiters })
 }
 
 /// The page of a task. `fault` is the message about a form that was refused.
@@ -122,6 +130,7 @@ pub(super) async fn shown(
         }
         div #head data-live { (head(seen)) }
         @if page.acts() { (acts(page, seen)) }
+        @if !task.is_plan { div.phases-box #phases data-live { (phases(seen)) } }
         div #task data-live {
             div.sided {
                 div.stack {
@@ -168,6 +177,54 @@ fn head(seen: &TaskSeen) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The way of the task through its phases: how long each took, and what the end lets start.
+fn phases(seen: &TaskSeen) -> Markup {
+    let (task, now) = (seen.task(), seen.now);
+    let state = seen.state();
+    let place = |state: State| match state {
+        State::Blocked | State::Ready => 0,
+        State::Working => 1,
+        State::Review => 2,
+        State::Done | State::Canceled => 3,
+    };
+    let at = place(state);
+    let began = seen.attempts.iter().map(|attempt| attempt.started_at).min();
+    let tries = seen.attempts.len();
+    let since = span(now.ms_since(task.phase_at));
+    let words = |step: usize| match (step, at) {
+        (0, 0) => format!("waits {since}"),
+        (0, _) => began.map_or_else(String::new, |began| {
+            format!("waited {}", span(began.ms_since(task.created_at)))
+        }),
+        (1, 1) if tries > 1 => format!("{since}, try {tries}"),
+        (1, 1) | (2, 2) => since.clone(),
+        (1, _) if tries > 1 => format!("{tries} tries"),
+        (3, 3) => format!("after {}", span(task.phase_at.ms_since(task.created_at))),
+        (3, _) if !seen.waiters.is_empty() => match seen.waiters.len() {
+            1 => "1 task waits for it".into(),
+            many => format!("{many} tasks wait for it"),
+        },
+        _ => String::new(),
+    };
+    let first = if state == State::Blocked { State::Blocked } else { State::Ready };
+    let last = if state == State::Canceled { State::Canceled } else { State::Done };
+    let steps = [first, State::Working, State::Review, last];
+    html! {
+        ol.phases aria-label="Phases" { @for (step, state) in steps.into_iter().enumerate() {
+            li.is-past[step < at] .is-here[step == at] aria-current=[(step == at).then_some("step")] {
+                @match step.cmp(&at) {
+                    Ordering::Less => (State::Done.glyph_only()),
+                    Ordering::Equal => (state.glyph_only()),
+                    // A dashed circle: not reached yet.
+                    Ordering::Greater => (State::Blocked.glyph_only()),
+                }
+                span { (state.word()) }
+                span.faint.row-end { (words(step)) }
+            }
+        } }
     }
 }
 
@@ -288,9 +345,23 @@ fn feed_item(entry: &Entry, now: Timestamp) -> Markup {
     html! {
         li {
             p { (actor(&entry.who)) " " span.soft { (entry.did) } " " span.faint { (ago(entry.at, now)) } }
-            @if let Some(text) = &entry.text { (prose(text)) }
+            @if let Some(text) = &entry.text {
+                @if entry.did == "ran checks" { p.faint { (by_number(text)) } } @else { (prose(text)) }
+            }
         }
     }
+}
+
+/// Results of checks by their numbers, counted from 1 as on this page: `0 pass, 1 fail` is `check 1 pass, check 2 fail`.
+fn by_number(text: &str) -> String {
+    let one = |part: &str| match part.split_once(' ') {
+        Some((index, result)) => match index.parse::<usize>() {
+            Ok(index) => format!("check {} {result}", index + 1),
+            Err(_) => part.to_owned(),
+        },
+        None => part.to_owned(),
+    };
+    text.split(", ").map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn parts(seen: &TaskSeen) -> Markup {
@@ -332,9 +403,18 @@ fn side(page: &Page, seen: &TaskSeen) -> Markup {
                 }
             } } }
         }
+        @if !seen.waiters.is_empty() {
+            section.box {
+                h2.box-head { "Lets start" }
+                ul.lines { @for task in &seen.waiters { li.row {
+                    (State::of(task).mark()) (title_link(task)) span.id { (task.name()) }
+                    @if task.open_deps > 1 { span.faint { "waits for " (task.open_deps - 1) " more" } }
+                } } }
+            }
+        }
         @if !seen.attempts.is_empty() {
             section.box {
-                h2.box-head { "Attempts" }
+                h2.box-head { "Attempts " span.faint { (seen.attempts.len()) } }
                 ul.lines { @for attempt in seen.attempts.iter().rev() { (attempt_line(attempt, seen.now)) } }
             }
         }
@@ -367,14 +447,38 @@ fn attempt_line(attempt: &Attempt, now: Timestamp) -> Markup {
 
 /// The forms of a person, outside of the live part: a form that is being written stays as it is.
 fn acts(page: &Page, seen: &TaskSeen) -> Markup {
-    let task = seen.task();
+    let (task, verbs) = (seen.task(), verbs_of(seen));
     html! {
         section.acts.stack aria-label="What you can do" {
-            div.row { @for verb in verbs_of(seen) { (form(page, task, verb)) } }
-            details.box #edit {
-                summary.box-head data-key="e" { (icon("words")) "Edit" kbd { "e" } }
-                div.box-body { (super::task_form::edit(seen)) }
+            div.row {
+                @for verb in verbs.iter().take(VERBS_SHOWN) { (form(page, task, *verb)) }
+                @if verbs.len() > VERBS_SHOWN {
+                    details.others {
+                        summary.button data-key="." { (icon("dots")) "More" kbd { "." } }
+                        div.row { @for verb in verbs.iter().skip(VERBS_SHOWN) { (form(page, task, *verb)) } }
+                    }
+                }
+                details.others #edit {
+                    summary.button data-key="e" { (icon("words")) "Edit" kbd { "e" } }
+                    div.box.box-body { (super::task_form::edit(seen)) }
+                }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_number;
+
+    #[test]
+    fn results_of_checks_are_counted_from_one() {
+        for (text, words) in [
+            ("0 pass", "check 1 pass"),
+            ("0 pass, 11 fail", "check 1 pass, check 12 fail"),
+            ("none", "none"),
+        ] {
+            assert_eq!(by_number(text), words);
         }
     }
 }

@@ -192,6 +192,27 @@ impl BoardStore for PostgresStore {
             .await
     }
 
+    async fn tasks_waiting_for(
+        &self,
+        org: &str,
+        dep: TaskId,
+        policy: &Policy,
+        limit: usize,
+    ) -> Result<Vec<BoardRow>, StoreError> {
+        let sql = &format!(
+            "{} WHERE t.id = ANY (SELECT d.task FROM deps d WHERE d.dep = $1) \
+             AND t.org = $2 AND t.removed_at IS NULL ORDER BY t.id LIMIT $3",
+            rows_sql()
+        );
+        self.shared
+            .read_in(org, |db, org| async move {
+                let now = clock::now(&db, &self.shared.clock).await?;
+                let rows = board_rows(&db, sql, &[&uuid(dep.id), &org, &(limit as i64)]).await?;
+                Ok(rows.into_iter().map(|row| row.as_of(policy, now)).collect())
+            })
+            .await
+    }
+
     async fn board_around(
         &self,
         org: &str,

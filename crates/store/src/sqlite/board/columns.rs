@@ -177,6 +177,27 @@ impl BoardStore for SqliteStore {
         })
     }
 
+    async fn tasks_waiting_for(
+        &self,
+        org: &str,
+        dep: TaskId,
+        policy: &Policy,
+        limit: usize,
+    ) -> Result<Vec<BoardRow>, StoreError> {
+        self.shared.read_in(org, |db, org, now| {
+            let sql = format!(
+                "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN tasks t ON t.id = deps.task \
+                 LEFT JOIN tasks p ON p.id = t.parent \
+                 LEFT JOIN attempts a ON a.id = t.newest_attempt \
+                 WHERE deps.dep = ?1 AND t.org = ?2 AND t.removed_at IS NULL \
+                 ORDER BY deps.task LIMIT ?3"
+            );
+            let values = [Value::Id(dep.id), Value::Integer(org), Value::Integer(limit as i64)];
+            let rows = board_rows(db, &sql, &values).map_err(from_sqlite)?;
+            Ok(rows.into_iter().map(|row| row.as_of(policy, now)).collect())
+        })
+    }
+
     async fn board_around(
         &self,
         org: &str,

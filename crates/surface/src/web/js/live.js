@@ -81,7 +81,7 @@ function span(seconds) {
   const hours = Math.floor(seconds / 3600);
   if (seconds < 60) return `${Math.max(0, Math.floor(seconds))} s`;
   if (minutes < 60) return `${minutes} min`;
-  if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60}` : `${hours} h`;
+  if (hours < 24) return minutes % 60 ? `${hours} h ${String(minutes % 60).padStart(2, "0")}` : `${hours} h`;
   return `${Math.floor(hours / 24)} d`;
 }
 

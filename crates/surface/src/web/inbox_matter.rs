@@ -1,0 +1,314 @@
+//! One matter of the inbox: what happened, what its agent printed last, and the verbs that decide it, in place.
+
+use callboard_domain::board::inbox::{InboxFact, InboxRow};
+use callboard_domain::board::plan::Plan;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::steps::{RunStep, RunStepKind};
+use callboard_domain::time::Timestamp;
+use callboard_engine::store::MailSeen;
+use callboard_engine::{At, EngineError, LogLine, LogQuery, MailBox, answerable};
+use maud::{Markup, html};
+
+use super::Page;
+use super::frame::Screen;
+use super::inbox::looks;
+use super::mail::{Draft, letter, reply_form};
+use super::parts::{Tone, actor, ago, icon, lease, log_tail, note, pips, prose, span, title_link};
+use super::task::{TaskSeen, seen};
+use super::task_verbs::{Verb, form};
+
+/// How many lines of output stand beside a question.
+const LINES_SHOWN: usize = 6;
+/// How many tasks of a plan are listed.
+const PLANNED_SHOWN: usize = 20;
+
+/// The chosen row with everything that its verbs need.
+pub(super) struct InboxMatter<'r> {
+    row: &'r InboxRow,
+    now: Timestamp,
+    task: Option<TaskSeen>,
+    /// The run that asks, failed or is silent.
+    job: Option<JobId>,
+    /// The last lines that its agent printed.
+    lines: Vec<LogLine>,
+    /// Earlier answers to the agent's questions: allowed, refused.
+    answered: (usize, usize),
+    plan: Option<Plan>,
+    letters: Option<At<Vec<MailSeen>>>,
+}
+
+impl<'r> InboxMatter<'r> {
+    pub async fn of(
+        page: &Page,
+        row: &'r InboxRow,
+        now: Timestamp,
+    ) -> Result<InboxMatter<'r>, EngineError> {
+        let (op, engine) = (page.op(), &page.engine);
+        let task = match &row.task {
+            Some(task) => Some(seen(page, task.id).await?),
+            None => None,
+        };
+        let mut matter = Self {
+            row,
+            now,
+            task,
+            job: None,
+            lines: Vec::new(),
+            answered: (0, 0),
+            plan: None,
+            letters: None,
+        };
+        match &row.fact {
+            InboxFact::Question { job, .. } | InboxFact::RunFailed { job, .. } => {
+                matter.job = Some(*job);
+                let window = engine.run_log_lines(&op, *job, &LogQuery::default()).await?.1;
+                matter.lines = window.map(|window| window.lines).unwrap_or_default();
+                matter.answered = answered(&engine.job_look(&op, *job).await?.it.steps);
+            }
+            InboxFact::Silent | InboxFact::CheckStreak { .. } => {
+                if let Some(task) = &row.task
+                    && let Some(log) =
+                        engine.work_log_lines(&op, task.id, None, &LogQuery::default()).await?
+                {
+                    matter.job = Some(log.job);
+                    matter.lines = log.window.lines;
+                }
+            }
+            InboxFact::Plan { plan, .. } => matter.plan = gone(engine.plan_get(&op, *plan).await)?,
+            InboxFact::Mail { mail, .. } => {
+                let thread = engine.mail_thread(&op, *mail, page.inbox().as_ref()).await;
+                matter.letters = gone(thread)?;
+            }
+            InboxFact::Conflict { .. }
+            | InboxFact::Approved
+            | InboxFact::Review { .. }
+            | InboxFact::VerificationFailed { .. }
+            | InboxFact::WorkerFailed { .. }
+            | InboxFact::Blocked { .. }
+            | InboxFact::Comment { .. } => {}
+        }
+        Ok(matter)
+    }
+
+    pub fn shown(&self, page: &Page) -> Markup {
+        let (row, task) = (self.row, self.task.as_ref());
+        let (tone, _, word) = looks(row.cause);
+        html! {
+            div.stack-tight {
+                p.dots {
+                    span class={ "tone " (tone.class()) } { (word) }
+                    @if let Some(who) = &row.actor { (actor(who)) }
+                    @if let Some(task) = task { (title_link(task.task())) span.id { (task.task().name()) } }
+                    span.faint { "for " (span(self.now.ms_since(row.since))) }
+                }
+                h2.inbox-title { bdi { (row.title) } }
+            }
+            (self.decision(page))
+            @if !self.lines.is_empty() {
+                section.stack-tight { h3 { "What it was doing" } (log_tail(&self.lines, LINES_SHOWN)) }
+            }
+            @if let Some(task) = task { (self.standing(task)) }
+            div.row {
+                @if let Some(job) = self.job {
+                    a.button href={ "/jobs/" (job) } data-key="l" { (icon("job")) "Open the run" kbd { "l" } }
+                }
+                @if let Some(task) = task {
+                    a.button href={ "/tasks/" (task.task().name()) } data-key="o" { (icon("words")) "Open the task" kbd { "o" } }
+                }
+                @if page.acts() { (snooze_form(row)) }
+            }
+        }
+    }
+
+    /// What happened, and the verbs that decide it.
+    fn decision(&self, page: &Page) -> Markup {
+        let (row, task) = (self.row, self.task.as_ref());
+        let verbs = |verbs: &[Verb]| {
+            html! {
+                @if let Some(task) = task.filter(|_| page.acts()) {
+                    div.row { @for verb in verbs { (form(page, task.task(), *verb)) } }
+                }
+            }
+        };
+        let review = |words: &str| {
+            html! {
+                @if let Some(task) = task {
+                    p.row {
+                        a.button.button-main href={ "/tasks/" (task.task().name()) "/review" } data-key="r" {
+                            (icon("review")) (words) kbd { "r" }
+                        }
+                    }
+                }
+            }
+        };
+        match &row.fact {
+            InboxFact::Question { job, number, text, command } => {
+                self.question(page, *job, *number, text, command.as_deref())
+            }
+            InboxFact::Silent => html! {
+                (note(Tone::Late, "sleep", &html! { (row.consequence) }))
+                (verbs(&[Verb::Tell, Verb::Stop, Verb::Release]))
+            },
+            InboxFact::Conflict { .. } => {
+                html! { (note(Tone::Failed, "warn", &html! { (row.consequence) })) (review("Open review")) }
+            }
+            InboxFact::Approved => review("Open review and merge"),
+            InboxFact::Review { .. } => html! {
+                @if let Some(words) = task.and_then(|task| task.card.card.review.as_ref()) { (prose(&words.summary)) }
+                (review("Open review"))
+            },
+            InboxFact::VerificationFailed { reason } => html! {
+                (note(Tone::Failed, "failed", &html! { (reason.as_deref().unwrap_or("The verification failed.")) }))
+                (verbs(&[Verb::Check, Verb::Tell, Verb::Run]))
+            },
+            InboxFact::CheckStreak { check, times } => html! {
+                (note(Tone::Failed, "failed", &html! { code { (check) } " failed " (times) " times in a row. A hint often helps more than another try." }))
+                (verbs(&[Verb::Tell, Verb::Stop, Verb::Check]))
+            },
+            InboxFact::RunFailed { reason, .. } => html! {
+                (note(Tone::Failed, "failed", &html! { bdi { (reason) } }))
+                (verbs(&[Verb::Run]))
+            },
+            InboxFact::WorkerFailed { agent } => html! {
+                (note(Tone::Failed, "failed", &html! { "The worker " bdi { (agent) } " failed." }))
+                p.row { a.button href=(Screen::Agents.path()) { (icon("agents")) "Agents" } }
+            },
+            InboxFact::Blocked { reason } => html! {
+                (note(Tone::Late, "lock", &html! { bdi { (reason) } }))
+                (verbs(&[Verb::Unblock, Verb::Tell]))
+            },
+            InboxFact::Comment { body, .. } => html! {
+                (note(Tone::Late, "comment", &prose(body)))
+                (verbs(&[Verb::Tell, Verb::Note]))
+            },
+            InboxFact::Plan { plan, .. } => html! {
+                @if let Some(plan) = &self.plan { (planned(plan)) }
+                div.row {
+                    @if let Some(plan) = self.plan.as_ref().filter(|_| page.acts()) {
+                        form method="post" action={ "/plans/" (plan.id) "/approve" } {
+                            input type="hidden" name="once" value=(page.engine.fresh_id());
+                            button.button.button-main data-key="a" data-busy="Making" { (icon("check")) "Make these tasks" kbd { "a" } }
+                        }
+                    }
+                    a.button href={ "/plans/" (plan) } data-key="r" { (icon("plan")) "Read the plan, comment, or put it away" kbd { "r" } }
+                }
+            },
+            InboxFact::Mail { mail, .. } => self.mail(page, &mail.to_string()),
+        }
+    }
+
+    /// The exact command, the two answers, and what silence means.
+    fn question(
+        &self,
+        page: &Page,
+        job: JobId,
+        number: u32,
+        text: &str,
+        command: Option<&str>,
+    ) -> Markup {
+        html! {
+            section.asked {
+                p.asked-head {
+                    (icon("ask")) bdi { (text) }
+                    @if let Some(deadline) = self.row.deadline {
+                        span.row-end.faint { "refused in " (span(deadline.ms_since(self.now))) }
+                    }
+                }
+                @if let Some(command) = command { pre { (command) } }
+                @if page.acts() {
+                    form.row method="post" action="/inbox/answer" {
+                        input type="hidden" name="job" value=(job);
+                        input type="hidden" name="number" value=(number);
+                        button.button.button-main name="allow" value="yes" data-key="y" { "Allow once" kbd { "y" } }
+                        button.button name="allow" value="no" data-key="x" { "Refuse" kbd { "x" } }
+                        span.faint { "No answer counts as no, and the agent goes on." }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The letters of the thread, and the answer.
+    fn mail(&self, page: &Page, chosen: &str) -> Markup {
+        let Some(letters) = &self.letters else {
+            return html! { p.soft { "The letter is gone." } };
+        };
+        let original = answerable(&letters.it, page.inbox().as_ref());
+        html! {
+            @for seen in &letters.it {
+                (letter(page, seen, seen.mail.id.to_string() == chosen, MailBox::Unread, letters.now))
+            }
+            @if let Some(original) = original.filter(|_| page.acts()) { (reply_form(page, original, &Draft::default())) }
+        }
+    }
+
+    fn standing(&self, task: &TaskSeen) -> Markup {
+        let attempt = task.card.record.newest.as_ref();
+        let live = attempt.filter(|attempt| attempt.is_live(task.now) && attempt.lease().is_some());
+        let (allowed, refused) = self.answered;
+        html! {
+            section.stack-tight {
+                h3 { "Where it stands" }
+                dl.facts {
+                    dt { "Task" } dd { (task.state().badge()) }
+                    @if let Some(attempt) = attempt {
+                        dt { "Attempt" } dd { "fence " (attempt.fence) ", began " (ago(attempt.started_at, task.now)) }
+                    }
+                    @if let Some(attempt) = live { dt { "Lease" } dd { (lease(attempt, task.now)) } }
+                    @if !task.task().checks.is_empty() { dt { "Checks" } dd { (pips(&task.task().checks)) } }
+                    @if allowed + refused > 0 {
+                        dt { "Asked before" } dd { (allowed) " allowed, " (refused) " refused" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `None` in the place of what was removed since the inbox was read.
+fn gone<T>(found: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(EngineError::Refused(Refusal::PlanNotFound { .. } | Refusal::MailNotFound { .. })) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// How many questions of a run were allowed, and how many refused.
+fn answered(steps: &[RunStep]) -> (usize, usize) {
+    let answers = steps.iter().filter_map(|step| match step.kind {
+        RunStepKind::Question { granted, .. } => granted,
+        _ => None,
+    });
+    answers.fold((0, 0), |(yes, no), granted| if granted { (yes + 1, no) } else { (yes, no + 1) })
+}
+
+fn planned(plan: &Plan) -> Markup {
+    let more = plan.tasks.len().saturating_sub(PLANNED_SHOWN);
+    html! {
+        ol.prose { @for task in plan.tasks.iter().take(PLANNED_SHOWN) { li { bdi { (task.title) } } } }
+        @if more > 0 { p.faint { (more) " more" } }
+        p.faint { "Nothing is made before a yes; then all of them, or none." }
+    }
+}
+
+fn snooze_form(row: &InboxRow) -> Markup {
+    // On a letter the key marks it as read.
+    let has_key = !matches!(row.fact, InboxFact::Mail { .. });
+    html! {
+        details.menu.verb {
+            summary.button.button-bare data-key=[has_key.then_some("e")] {
+                (icon("clock")) "Snooze" @if has_key { kbd { "e" } }
+            }
+            form.stack-tight method="post" action="/inbox/snooze" {
+                input type="hidden" name="key" value=(row.key);
+                button.button name="for" value="hour" { "For an hour" }
+                button.button name="for" value="day" { "Until tomorrow" }
+                button.button name="for" value="change" { "Until it changes" }
+            }
+        }
+    }
+}
