@@ -55,6 +55,8 @@ impl LogSpan {
 /// Lines of a log, with their place in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogWindow {
+    /// The size of the whole log.
+    pub bytes: u64,
     /// All lines of the log.
     pub total: u64,
     /// All lines that report a failure.
@@ -95,6 +97,7 @@ impl<'q> LogReader<'q> {
     }
 
     pub fn push(&mut self, part: &[u8]) {
+        self.window.bytes += part.len() as u64;
         let mut lines = part.split(|byte| *byte == b'\n').peekable();
         while let Some(line) = lines.next() {
             let kept = line.len().min(READ_BYTES_MAX - self.open.len());
@@ -221,6 +224,7 @@ mod tests {
                 assert_eq!(numbers(&window), wanted, "{query:?} in parts of {part}");
                 let counted = (window.total, window.errors, window.matches);
                 assert_eq!(counted, (1200, 12, matches), "{query:?} in parts of {part}");
+                assert_eq!(window.bytes, log.len() as u64);
             }
         }
     }

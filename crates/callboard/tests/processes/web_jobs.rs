@@ -108,14 +108,20 @@ fn an_agent_that_asks_is_answered_on_the_page_of_its_job() {
     let answer = format!("{path}/answer");
     let unsure = [("number", "1"), ("answer", "perhaps")];
     assert_eq!(site.post(&answer, HERE, &unsure).status, 400);
+    let inbox = site.get("/").text;
+    assert!(inbox.contains(&format!("action=\"{answer}\"")), "one form, two places: {inbox}");
+    assert!(inbox.contains("name=\"next\" value=\"/\""), "{inbox}");
     let yes = [("number", "1"), ("answer", "yes")];
-    assert_eq!(site.post(&answer, HERE, &yes).status, 303);
+    let answered = site.post(&answer, HERE, &[yes[0], yes[1], ("next", "//evil.example/")]);
+    assert_eq!((answered.status, &*answered.to), (303, "/"), "the way back stays on this site");
     let page = until(&site, &path, "May it run <code>make two</code>?");
     assert!(page.contains("Question 1, allowed"), "{page}");
     let late = site.post(&answer, HERE, &yes);
     assert_eq!(late.status, 403);
     assert!(late.text.contains("Nothing was changed"), "{}", late.text);
-    assert_eq!(site.post(&answer, HERE, &[("number", "2"), ("answer", "no")]).status, 303);
+    let no = [("number", "2"), ("answer", "no"), ("next", "/?kind=question")];
+    let answered = site.post(&answer, HERE, &no);
+    assert_eq!((answered.status, &*answered.to), (303, "/?kind=question"));
 
     let page = until(&site, &path, "Succeeded");
     assert!(page.contains("Question 2, refused: <code>make two</code>"), "{page}");
@@ -140,7 +146,10 @@ fn the_output_of_an_agent_is_plain_text_and_a_download() {
     let jobs = cli(shop.board.path(), &["job", "list"])["works"].clone();
     let path = format!("/jobs/{}", jobs[0]["id"].as_str().unwrap());
     let page = site.get(&path).text;
-    assert!(page.contains("<span>&lt;script&gt;alert(1)&lt;/script&gt;</span>"), "{page}");
+    assert!(
+        page.contains("<span class=\"text\">&lt;script&gt;alert(1)&lt;/script&gt;</span>"),
+        "{page}"
+    );
     assert!(!page.contains(HOSTILE) && !page.contains('\u{1b}'), "{page}");
     let request = site.agent.get(format!("{}{path}/files/logs.txt", site.server.url));
     let mut file = request.header("Cookie", &site.cookie).call().unwrap();
@@ -148,4 +157,54 @@ fn the_output_of_an_agent_is_plain_text_and_a_download() {
     assert_eq!(file.headers()["x-content-type-options"], "nosniff");
     assert!(file.headers()["content-type"].to_str().unwrap().starts_with("text/plain"));
     assert!(file.body_mut().read_to_string().unwrap().contains(HOSTILE));
+}
+
+/// A job whose agent printed this many lines, of which every thousandth reports a failure.
+fn printed(shop: &Shop, lines: usize) -> (Site, String) {
+    let task = add(shop);
+    let mut run = command(shop.board.path());
+    run.args(["run", &task, "--here"]).env(FREE.0, FREE.1);
+    assert!(run.output().unwrap().status.success(), "{lines} lines");
+    let site = site(shop, false);
+    let jobs = cli(shop.board.path(), &["job", "list"])["works"].clone();
+    let path = format!("/jobs/{}", jobs[0]["id"].as_str().unwrap());
+    (site, path)
+}
+
+fn talker(lines: usize) -> String {
+    format!(
+        "cat > /dev/null\nawk 'BEGIN {{ for (n = 1; n <= {lines}; n++) print \"line \" n (n % 1000 ? \"\" : \" error\") }}'\n\
+         echo hello > hello.txt\necho '<complete/>'\n"
+    )
+}
+
+#[test]
+fn a_long_log_is_read_by_windows() {
+    const LINES: usize = 100_000;
+    let shop = Shop::open(None, &talker(LINES));
+    let (site, path) = printed(&shop, LINES);
+    let shown = |query: &str| {
+        let page = site.get(&format!("{path}{query}"));
+        assert_eq!(page.status, 200, "{}", page.text);
+        page.text
+    };
+    let lines = |page: &str| page.matches("<li id=\"l").count();
+    let last = shown("");
+    assert_eq!(lines(&last), 500);
+    // Lines of 60 bytes and their markup; the whole log would be megabytes.
+    assert!(last.len() < 150_000, "{} bytes", last.len());
+    let total = last.split(" of 1").nth(1).unwrap().split('.').next().unwrap();
+    let total: usize = format!("1{total}").parse().unwrap();
+    assert!(total >= LINES, "{total}");
+    let early = shown("?step=agent&lines=201-700");
+    assert!(early.contains(&format!("Lines 201 to 700 of {total}.")) && lines(&early) == 500);
+    assert!(early.contains("?step=agent&amp;lines=1-200\">Older lines"), "{early}");
+    assert!(early.contains("?step=agent&amp;lines=701-1200\">Newer lines"), "{early}");
+    let errors = shown("?errors=1");
+    assert!(errors.contains(" error</span>") && lines(&errors) <= LINES / 1000 + 10);
+    let found = shown("?find=LINE+4242+");
+    assert!(lines(&found) == 0 && found.contains("Show all lines"), "{found}");
+    let found = shown("?find=LINE+42420");
+    assert!(found.contains("<mark>line 42420</mark>") && lines(&found) == 1, "{found}");
+    assert!(shown("?lines=x&step=check-9&run=z").contains("has no check 9"));
 }

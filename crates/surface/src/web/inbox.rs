@@ -229,25 +229,6 @@ pub(super) async fn snooze(page: Page, Form(form): Form<SnoozeForm>) -> Response
     }
 }
 
-#[derive(Deserialize)]
-pub(super) struct AnswerForm {
-    job: String,
-    number: u32,
-    allow: String,
-}
-
-pub(super) async fn answer(page: Page, Form(form): Form<AnswerForm>) -> Response {
-    let allow = form.allow == "yes";
-    let Ok(job) = form.job.parse() else {
-        return done("/", "Nothing was changed: the question is not known.");
-    };
-    match page.engine.run_answer(&page.op(), job, Some(form.number), allow).await {
-        Ok(_) if allow => done("/", "Allowed once. The agent goes on."),
-        Ok(_) => done("/", "Refused. The agent goes on without."),
-        Err(error) => refused(&page, &error).await,
-    }
-}
-
 /// The inbox again, with the reason why nothing changed.
 async fn refused(page: &Page, error: &EngineError) -> Response {
     let (status, words) = said(error);

@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use super::Page;
 use super::frame::Screen;
 use super::inbox::looks;
+use super::job_verbs::answer_form;
 use super::mail::{Draft, letter, reply_form};
 use super::parts::{Tone, actor, ago, icon, lease, log_tail, note, pips, prose, span, title_link};
 use super::task::{TaskSeen, seen};
@@ -217,13 +218,8 @@ impl<'r> InboxMatter<'r> {
                 }
                 @if let Some(command) = command { pre { (command) } }
                 @if page.acts() {
-                    form.row method="post" action="/inbox/answer" {
-                        input type="hidden" name="job" value=(job);
-                        input type="hidden" name="number" value=(number);
-                        button.button.button-main name="allow" value="yes" data-key="y" { "Allow once" kbd { "y" } }
-                        button.button name="allow" value="no" data-key="x" { "Refuse" kbd { "x" } }
-                        span.faint { "No answer counts as no, and the agent goes on." }
-                    }
+                    (answer_form(job, number, "/"))
+                    p.faint { "No answer counts as no, and the agent goes on." }
                 }
             }
         }

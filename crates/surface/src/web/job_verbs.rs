@@ -12,7 +12,9 @@ use callboard_engine::{At, EngineError, JobLook, JobSeen, Stopped, WorkWish};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::confirm::Confirm;
 use super::job::{found, shown};
+use super::job_log::JobRequest;
 use super::jobs::{asked, asks};
 use super::parts::{Tone, icon, note, span};
 use super::task_verbs::once;
@@ -32,14 +34,22 @@ pub(super) fn question(page: &Page, look: &At<JobLook>) -> Markup {
             @if let Some(left) = left { " " span.faint { "Refused in " (span(left)) "." } }
         }
         @if page.acts() {
-            form.row method="post" action={ "/jobs/" (seen.job.id) "/answer" } {
-                input type="hidden" name="number" value=(question.number);
-                button.button.button-main name="answer" value="yes" data-key="y" { "Allow once" kbd { "y" } }
-                button.button name="answer" value="no" data-key="x" { "Refuse" kbd { "x" } }
-            }
+            (answer_form(seen.job.id, question.number, ""))
         }
     };
     note(Tone::Person, "ask", &words)
+}
+
+/// The two answers to a question of an agent. `next` is the page that comes after the answer; the job's own without one.
+pub(super) fn answer_form(job: JobId, number: u32, next: &str) -> Markup {
+    html! {
+        form.row method="post" action={ "/jobs/" (job) "/answer" } {
+            input type="hidden" name="number" value=(number);
+            @if !next.is_empty() { input type="hidden" name="next" value=(next); }
+            button.button.button-main name="answer" value="yes" data-key="y" { "Allow once" kbd { "y" } }
+            button.button name="answer" value="no" data-key="x" { "Refuse" kbd { "x" } }
+        }
+    }
 }
 
 /// The text of a question without the command, which stands before it.
@@ -54,7 +64,12 @@ pub(super) fn verbs(page: &Page, look: &At<JobLook>) -> Markup {
     let action = |verb: &str| format!("/jobs/{}/{verb}", job.id);
     html! {
         div.row.job-verbs {
-            @if let Some(task) = &line.task { a.button href={ "/tasks/" (task.name()) } { "Task" kbd { "o" } } }
+            @if let Some(task) = &line.task {
+                a.button href={ "/tasks/" (task.name()) } { "Task" kbd { "o" } }
+                @if look.it.attempt.is_some() {
+                    a.button href={ "/tasks/" (task.name()) "/review" } data-key="d" { (icon("file")) "Diff" kbd { "d" } }
+                }
+            }
             @if job.is_over() && can_repeat(&line.seen) {
                 form method="post" action=(action("again")) {
                     input type="hidden" name="once" value=(page.engine.fresh_id());
@@ -62,13 +77,11 @@ pub(super) fn verbs(page: &Page, look: &At<JobLook>) -> Markup {
                 }
             }
             @if !job.is_over() && job.kind != JobKind::Embed {
-                details.menu.verb {
-                    summary.button.button-bad { (icon("stop")) "Cancel the job" }
-                    form.stack-tight method="post" action=(action("cancel")) {
-                        p { (consequence(&line.seen)) }
-                        div { button.button.button-bad data-busy="Canceling" { "Cancel the job" } }
-                    }
-                }
+                @let cancel = Confirm {
+                    id: "cancel", glyph: "stop", verb: "Cancel the job", busy: "Canceling",
+                    action: &action("cancel"), fields: &[], is_small: false,
+                };
+                (cancel.shown(&html! { p { (consequence(&line.seen)) } }))
             }
         }
     }
@@ -102,6 +115,9 @@ pub(super) struct JobForm {
     number: Option<u32>,
     #[serde(default)]
     answer: String,
+    /// The page that comes after the form; the job's own without one.
+    #[serde(default)]
+    next: String,
 }
 
 /// Carries out a form of a job, then shows the job with a word about it.
@@ -115,11 +131,12 @@ pub(super) async fn act(
         Err(error) => return page.failure(Screen::Jobs, &error).await,
     };
     match carry_out(&page, id, &verb, &form).await {
+        Ok((_, words)) if !form.next.is_empty() => done(&form.next, &words),
         Ok((next, words)) => done(&format!("/jobs/{next}"), &words),
         Err(error) => match page.engine.job_look(&page.op(), id).await {
             Ok(look) => {
                 let (status, words) = said(&error);
-                shown(&page, status, &look, Some(&words)).await
+                shown(&page, status, &look, &JobRequest::default(), Some(&words)).await
             }
             Err(_) => page.failure(Screen::Jobs, &error).await,
         },
@@ -138,8 +155,11 @@ async fn carry_out(
         ("answer", answer @ ("yes" | "no")) => {
             let granted = answer == "yes";
             engine.run_answer(&op, id, form.number, granted).await?;
-            let words = if granted { "Allowed once." } else { "Refused." };
-            Ok((id, format!("{words} The agent goes on.")))
+            let words = match granted {
+                true => "Allowed once. The agent goes on.",
+                false => "Refused. The agent goes on without.",
+            };
+            Ok((id, words.into()))
         }
         ("cancel", _) => {
             let ended = engine.job_cancel(&op, id).await?;

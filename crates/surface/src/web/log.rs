@@ -5,6 +5,7 @@ use callboard_domain::text::places_of;
 use callboard_engine::{LogLine, LogQuery, LogWindow, WINDOW_LINES};
 use maud::{Markup, html};
 
+use super::parts::icon;
 use super::query::{Kept, address};
 
 /// How many lines stand around a line that was found.
@@ -17,6 +18,10 @@ pub struct LogView<'v> {
     pub query: &'v LogQuery,
     /// The time at which a line was printed, by its number, where times are known.
     pub time_of: Option<&'v dyn Fn(u64) -> Option<Markup>>,
+    /// Whether the page stays at the end of a log that grows; `None` for a log that is whole.
+    pub follow: Option<bool>,
+    /// The address of the whole log as a download.
+    pub raw: Option<&'v str>,
 }
 
 impl LogView<'_> {
@@ -37,27 +42,54 @@ impl LogView<'_> {
         errors.into_iter().chain(find)
     }
 
+    /// The address of the end of the log, where the page then stays.
+    fn followed(&self) -> String {
+        let mut more = vec![("follow", "1")];
+        more.extend(self.filter(self.query.errors_only));
+        address(self.kept, &more) + "#log-end"
+    }
+
+    /// The address of the page itself: a browser loads it again only without the name of a place in it.
+    fn renewed(&self, is_followed: bool) -> String {
+        let mut more: Vec<_> = is_followed.then_some(("follow", "1")).into_iter().collect();
+        more.extend(self.filter(self.query.errors_only));
+        address(self.kept, &more)
+    }
+
     fn filtered(&self, errors_only: bool) -> String {
         address(self.kept, &self.filter(errors_only).collect::<Vec<_>>())
     }
 }
 
-/// The form to find words, and the choice between all lines and failures.
+/// The form to find words, the choice between all lines and failures, the switch to follow, and the download.
 pub fn filters(window: &LogWindow, view: &LogView<'_>) -> Markup {
     let is_current = |errors_only: bool| (view.query.errors_only == errors_only).then_some("page");
     html! {
-        form.find role="search" aria-label="This log" {
-            @for (name, value) in view.kept { input type="hidden" name=(name) value=(value); }
-            @if view.query.errors_only { input type="hidden" name="errors" value="1"; }
-            input type="search" name="find" value=(view.query.find) aria-label="Find in the log"
-                placeholder="Find in the log";
-            button { "Find" }
-        }
-        nav.tabs aria-label="Lines" {
-            a href=(view.filtered(false)) aria-current=[is_current(false)] { "All" }
-            " "
-            a href=(view.filtered(true)) aria-current=[is_current(true)] {
-                "Errors " span.count { (window.errors) }
+        div.bar.log-bar {
+            form.filter role="search" aria-label="This log" {
+                @for (name, value) in view.kept { input type="hidden" name=(name) value=(value); }
+                @if view.query.errors_only { input type="hidden" name="errors" value="1"; }
+                (icon("search"))
+                input.input type="search" name="find" value=(view.query.find) aria-label="Find in the log"
+                    placeholder="Find in the log" data-key="/";
+            }
+            nav.tabs aria-label="Lines" {
+                a href=(view.filtered(false)) aria-current=[is_current(false)] { "All" }
+                " "
+                a href=(view.filtered(true)) aria-current=[is_current(true)] {
+                    "Errors " span.faint { (window.errors) }
+                }
+            }
+            div.row.row-end {
+                @match view.follow {
+                    // A link, so that without a script it shows the newest lines.
+                    Some(false) => a.button.button-small href=(view.followed()) data-key="f" { (icon("down")) "Follow" kbd { "f" } },
+                    Some(true) => a.button.button-small href=(view.filtered(view.query.errors_only)) data-key="f" aria-current="true" {
+                        (icon("stop")) "Stop following" kbd { "f" }
+                    },
+                    None => {},
+                }
+                @if let Some(raw) = view.raw { a.button.button-small href=(raw) download { (icon("file")) "Raw" span.hidden { " log as a download" } } }
             }
         }
     }
@@ -84,10 +116,19 @@ pub fn lines(window: &LogWindow, view: &LogView<'_>) -> Markup {
             @if let Some(address) = older { " " a href=(address) { "Older lines" } }
             @if window.has_newer { " " a href=(view.filtered(view.query.errors_only)) { "Last lines" } }
         }
-        ol.log #log aria-label="Log" tabindex="0" {
+        ol.log #log aria-label="Log" tabindex="0" data-follow[view.follow == Some(true)] {
             @for one in &window.lines { (line(one, view)) }
         }
-        @if let Some(address) = newer { p.limit { a href=(address) { "Newer lines" } } }
+        p.limit #log-end {
+            @match (newer, view.follow) {
+                (Some(address), _) => a href=(address) { "Newer lines" },
+                // Without a script, lines that were printed meanwhile come with the page.
+                (None, Some(is_on)) => {
+                    a href=(view.renewed(is_on)) { "Newer lines" } " appear here while the agent works."
+                },
+                (None, None) => "The end of the log.",
+            }
+        }
     }
 }
 
@@ -156,9 +197,13 @@ mod tests {
     use super::*;
 
     fn shown(log: &str, query: &LogQuery) -> String {
+        followed(log, query, None)
+    }
+
+    fn followed(log: &str, query: &LogQuery, follow: Option<bool>) -> String {
         let mut reader = LogReader::new(query);
         reader.push(log.as_bytes());
-        let view = LogView { kept: &[("run", "2")], query, time_of: None };
+        let view = LogView { kept: &[("run", "2")], query, time_of: None, follow, raw: None };
         let window = reader.finish();
         (filters(&window, &view).into_string() + &lines(&window, &view).into_string())
             .replace("><", ">\n<")
@@ -198,6 +243,25 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_grows_can_be_followed_with_and_without_a_script() {
+        let query = LogQuery { errors_only: true, ..LogQuery::default() };
+        let table = [
+            (None, "The end of the log.", "Follow"),
+            (
+                Some(false),
+                "\"?run=2&amp;follow=1&amp;errors=1#log-end\" data-key=\"f\"",
+                "data-follow",
+            ),
+            (Some(true), "\"?run=2&amp;follow=1&amp;errors=1\">Newer lines", "#log-end"),
+        ];
+        for (follow, wanted, missing) in table {
+            let page = followed("an error\n", &query, follow);
+            assert!(page.contains(wanted) && !page.contains(missing), "{follow:?}: {page}");
+            assert_eq!(page.contains("data-follow"), follow == Some(true), "{page}");
+        }
+    }
+
+    #[test]
     fn found_words_are_marked_and_lead_to_their_neighbours() {
         let query = LogQuery { find: "error".into(), errors_only: true, ..LogQuery::default() };
         let page = shown("a <b>\nan <Error> here\n\u{1b}[31mfailed\n", &query);
@@ -205,7 +269,7 @@ mod tests {
                     <span class=\"text\">an &lt;<mark>Error</mark>&gt; here</span>";
         assert!(page.contains(line), "{page}");
         assert!(page.contains("Lines 2 to 2 of 3. 1 line matches."), "{page}");
-        assert!(page.contains("Errors <span class=\"count\">2</span>"), "{page}");
+        assert!(page.contains("Errors <span class=\"faint\">2</span>"), "{page}");
         assert!(page.contains("aria-current=\"page\">Errors"), "{page}");
         let none = LogQuery { find: "<x>".into(), ..LogQuery::default() };
         let page = shown("a\nb\n", &none);

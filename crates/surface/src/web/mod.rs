@@ -11,6 +11,7 @@ mod assets;
 mod audit;
 mod board;
 mod chart;
+mod confirm;
 mod decisions;
 pub mod diff;
 mod doctor;
@@ -21,6 +22,9 @@ mod graph_layout;
 mod inbox;
 mod inbox_matter;
 mod job;
+mod job_facts;
+mod job_log;
+mod job_steps;
 mod job_verbs;
 mod jobs;
 mod knowledge;
@@ -137,7 +141,6 @@ pub(crate) fn is_for_people(path: &str) -> bool {
 pub fn routes(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/", get(inbox::show))
-        .route("/inbox/answer", post(inbox::answer))
         .route("/inbox/snooze", post(inbox::snooze))
         .route("/board", get(board::show))
         .route("/board/bulk", post(board::bulk))
@@ -154,7 +157,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/jobs", get(jobs::list))
         .route("/jobs/{id}", get(job::show))
         .route("/jobs/{id}/{verb}", post(job_verbs::act))
-        .route("/jobs/{id}/files/{name}", get(job::file))
+        .route("/jobs/{id}/files/{name}", get(job_facts::file))
         .route("/knowledge", get(knowledge::list).post(knowledge::keep))
         .route("/agents", get(agents::list))
         .route("/agents/{name}", get(agent::show))

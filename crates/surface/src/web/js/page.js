@@ -120,12 +120,13 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return own.click();
   }
-  if (press(chord)) event.preventDefault();
+  // A key of the page goes before the frame's.
+  if (press(chord, "main ") || press(chord)) event.preventDefault();
 });
 
 // Presses the first visible button or link with this key.
-function press(key) {
-  const found = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find(
+function press(key, inside = "") {
+  const found = [...document.querySelectorAll(`${inside}[data-key="${CSS.escape(key)}"]`)].find(
     (element) => element.checkVisibility() && !element.disabled,
   );
   found?.focus({ preventScroll: false });
