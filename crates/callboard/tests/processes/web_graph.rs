@@ -31,6 +31,14 @@ fn tasks_are_drawn_with_what_they_wait_for() {
     }
     assert!(page.contains("Start it: 2 tasks can start then"), "{page}");
 
+    // The arrow keys go along the edges, by the ids of the nodes.
+    let ends = |name: &str| {
+        let starts = page.split(name).skip(1).map(|part| part.split('"').next().unwrap());
+        starts.map(|ids| ids.split_whitespace().count()).sum::<usize>()
+    };
+    assert_eq!((ends("data-deps=\""), ends("data-next=\"")), (4, 4), "{page}");
+    assert!(page.contains("src=\"/js/graph.js\""), "{page}");
+
     let near = visitor.get("/graph?around=P-5&depth=1").text;
     assert_eq!(nodes(&near), 2, "{near}");
     let list = visitor.get("/graph?around=P-5&depth=1&as=list").text;

@@ -39,6 +39,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/js/page.js", SCRIPT, include_str!("js/page.js")),
     ("/js/live.js", SCRIPT, include_str!("js/live.js")),
     ("/js/review.js", SCRIPT, include_str!("js/review.js")),
+    ("/js/graph.js", SCRIPT, include_str!("js/graph.js")),
     ("/js/log.js", SCRIPT, include_str!("js/log.js")),
     ("/js/find.js", SCRIPT, include_str!("js/find.js")),
 ];

@@ -30,7 +30,12 @@ const RELIEFS_SHOWN: usize = 5;
 const ALONE_SHOWN: usize = 10;
 const LISTED_MAX: usize = 500;
 const LAYOUT_WITHIN: Duration = Duration::from_millis(300);
-const KEYS: &[(&str, &str)] = &[("t", "picture or list")];
+const KEYS: &[(&str, &str)] = &[
+    ("← →", "along an edge: to a dep, to a task that waits"),
+    ("↑ ↓", "the task above or below"),
+    ("Enter", "open the task"),
+    ("t", "picture or list"),
+];
 
 #[derive(Default, Deserialize)]
 pub(super) struct GraphRequest {
@@ -82,6 +87,7 @@ pub(super) async fn show(page: Page, Query(asked): Query<GraphRequest>) -> Respo
     let mut view = View::of(Screen::Graph, Screen::Graph.title(), content);
     view.facts = facts(&graph);
     view.keys = KEYS;
+    view.script = picture.is_some().then_some("/js/graph.js");
     view.twin = "callboard task list";
     page.show(StatusCode::OK, view).await
 }
@@ -222,6 +228,15 @@ fn drawn(graph: &GraphPage, picture: &Layout) -> Markup {
         ways.filter(move |(edge, _)| steps.contains(*edge) == bold).map(|(_, way)| way.as_str())
     };
     let bold: Vec<&str> = way.clone()(true).collect();
+    let ends = |ends: Vec<&TaskId>| {
+        ends.into_iter().map(|task| format!("node-{task}")).collect::<Vec<_>>().join(" ")
+    };
+    let deps = |node: &TaskId| {
+        ends(edges.iter().filter(|(_, task)| task == node).map(|(dep, _)| dep).collect())
+    };
+    let next = |node: &TaskId| {
+        ends(edges.iter().filter(|(dep, _)| dep == node).map(|(_, task)| task).collect())
+    };
     html! {
         div.graph-box tabindex="0" role="region" aria-label="Tasks and what they wait for; the list says the same" {
             @if graph.seen.is_part {
@@ -239,7 +254,8 @@ fn drawn(graph: &GraphPage, picture: &Layout) -> Markup {
                     @for way in bold { path.is-way d=(way) marker-end="url(#arrow-way)" {} }
                 }
                 g transform="translate(4 4)" { @for (task, (x, y)) in tasks.iter().zip(&picture.nodes) {
-                    foreignObject #{ "node-" (task) } x=(format!("{x:.0}")) y=(format!("{y:.0}")) width=(NODE_WIDTH) height=(NODE_HEIGHT) {
+                    foreignObject #{ "node-" (task) } x=(format!("{x:.0}")) y=(format!("{y:.0}")) width=(NODE_WIDTH) height=(NODE_HEIGHT)
+                        data-deps=(deps(task)) data-next=(next(task)) {
                         @if let Some(row) = graph.row(*task) { (node(graph, row)) }
                     }
                 } }
