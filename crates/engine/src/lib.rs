@@ -46,6 +46,7 @@ pub use board::columns::{
 };
 pub use board::inbox::{InboxQuery, NavCounts};
 pub use board::overview::Holder;
+pub use board::plan::PlanOverlap;
 pub use board::project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use board::repository::Repository;
 pub use board::session::{SessionFault, SessionFound, SessionMade};

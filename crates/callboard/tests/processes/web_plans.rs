@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{board, command};
 use crate::web::cli;
-use crate::web_agents::{HOSTILE, Visitor, call};
+use crate::web_agents::{HOSTILE, Visitor, add, call};
 
 fn propose(folder: &Path, who: &str) -> String {
     let tasks = json!([
@@ -33,7 +33,14 @@ fn a_plan_is_made_by_one_form() {
     assert!(list.contains(&plan) && list.contains("1 to decide"), "{list}");
     assert!(!visitor.get("/plans?state=approved").text.contains(&plan));
 
+    assert!(visitor.get(&format!("/plans/{plan}")).text.contains("No open task has a title much"));
+    let same = add(at, "The queues", &[]);
     let page = visitor.get(&format!("/plans/{plan}")).text;
+    let overlap = page.split("Overlaps with").nth(1).unwrap();
+    assert!(overlap.contains("The queues") && overlap.contains("#task-2"), "{overlap}");
+    cli(at, &["task", "rm", &same]);
+    let page = visitor.get(&format!("/plans/{plan}")).text;
+    assert!(!page.contains("The queues"), "a task that is gone overlaps with nothing: {page}");
     assert!(page.contains("&lt;script&gt;") && !page.contains(HOSTILE), "{page}");
     for words in [
         "Make these 2 tasks",

@@ -1,6 +1,7 @@
 //! What the board knows besides tasks: cards, names of branches, plans, projects, settings, daily counts, and the log as an
 //! audit. Also what the board says about tasks: why each one waits, its column, and the inbox of a person.
 
+pub mod alike;
 pub mod audit;
 pub mod branch;
 pub mod card;

@@ -1,13 +1,30 @@
 //! Plans: kept as drafts until a person decides on them.
 
+use callboard_domain::board::alike::likeness;
 use callboard_domain::board::plan::{Plan, PlanId, PlannedTask, Todo};
 use callboard_domain::command::{Command, NEW_TASK, PlanApprove, PlanPropose};
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::Task;
 use callboard_store::Outcome;
+use callboard_store::knowledge::analyser::terms;
 
 use crate::context::{OpContext, Scope};
+use crate::task::graph::GraphFilter;
 use crate::{Engine, EngineError};
+
+/// How many open tasks are shown as much alike.
+const OVERLAPS_MAX: usize = 20;
+
+/// An open task whose title is much like that of a task of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanOverlap {
+    /// The place of the proposed task in the plan, from 0.
+    pub place: usize,
+    pub task: Task,
+    /// In hundredths.
+    pub likeness: usize,
+}
 
 impl Engine {
     pub async fn plan_propose(
@@ -31,6 +48,28 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.plan(&op.principal.org, id).await?;
         found.ok_or_else(|| Refusal::PlanNotFound { plan: id.to_string() }.into())
+    }
+
+    /// Open tasks whose titles are much like those of a plan's tasks, the most alike first.
+    pub async fn plan_overlaps(
+        &self,
+        op: &OpContext,
+        plan: &Plan,
+    ) -> Result<Vec<PlanOverlap>, EngineError> {
+        let filter = GraphFilter::default();
+        let open = self.task_graph(op, filter).await?.it.rows;
+        let open: Vec<_> = open.into_values().map(|row| (terms(&row.task.title), row)).collect();
+        let mut found = Vec::new();
+        for (place, planned) in plan.tasks.iter().enumerate() {
+            let words = terms(&planned.title);
+            found.extend(open.iter().filter_map(|(others, row)| {
+                let likeness = likeness(&words, others)?;
+                Some(PlanOverlap { place, task: row.task.clone(), likeness })
+            }));
+        }
+        found.sort_by_key(|one| (usize::MAX - one.likeness, one.place, one.task.id));
+        found.truncate(OVERLAPS_MAX);
+        Ok(found)
     }
 
     /// Approves a plan and creates its tasks in the project of the caller's new tasks.

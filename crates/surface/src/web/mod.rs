@@ -32,6 +32,7 @@ pub mod log;
 mod login;
 mod mail;
 mod parts;
+mod plan;
 mod plans;
 mod project;
 pub mod query;
@@ -164,8 +165,8 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/agents/{name}/{verb}", post(agent::act))
         .route("/graph", get(graph::show))
         .route("/plans", get(plans::list))
-        .route("/plans/{id}", get(plans::show))
-        .route("/plans/{id}/{verb}", post(plans::act))
+        .route("/plans/{id}", get(plan::show))
+        .route("/plans/{id}/{verb}", post(plan::act))
         .route("/projects/open", post(project::open))
         .route("/audit", get(audit::list))
         .route("/audit.ndjson", get(audit::export))
