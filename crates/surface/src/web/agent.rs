@@ -14,6 +14,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::agents::{SpanRequest, bar, state};
+use super::confirm::Confirm;
 use super::frame::{Screen, View};
 use super::parts::{Tone, ago, icon, note, outcome, tag, task_link, title_link};
 use super::task::found;
@@ -134,13 +135,17 @@ fn acts(page: &Page, agent: &AgentPage) -> Markup {
     html! {
         section.acts.row aria-label="What you can do" {
             @if let Some(task) = task {
-                (form(page, agent, task, "tell", "Write about its task", &html! { div.field {
-                    label for="tell-text" { "The agent reads this with its next step" }
-                    textarea.input #tell-text name="text" rows="3" required {}
-                } }, "Send"))
-                (form(page, agent, task, "stop", "Stop its agent", &html! {
-                    p { "The processes of the agent end. The worktree and the branch stay." }
-                }, "Stop the agent"))
+                (tell_form(page, agent, task))
+                @let (once, name) = (page.engine.fresh_id().to_string(), task.name().to_string());
+                @let stop = Confirm {
+                    id: "stop", glyph: "stop", verb: "Stop its agent", busy: "Stopping",
+                    action: &format!("/agents/{}/stop", agent.id),
+                    fields: &[("once", &once), ("task", &name)], is_small: false,
+                };
+                (stop.shown(&html! {
+                    p { "The processes of the agent end, and " (title_link(task)) " is free again." }
+                    p { "The worktree and the branch stay." }
+                }))
             }
             @if agent.seen.agent.is_some() {
                 a.button href={ "/mail?to=" (agent.id) "#write" } data-key=[task.is_none().then_some("w")] {
@@ -151,24 +156,18 @@ fn acts(page: &Page, agent: &AgentPage) -> Markup {
     }
 }
 
-fn form(
-    page: &Page,
-    agent: &AgentPage,
-    task: &Task,
-    verb: &str,
-    words: &str,
-    inner: &Markup,
-    button: &str,
-) -> Markup {
-    let stops = verb == "stop";
+fn tell_form(page: &Page, agent: &AgentPage, task: &Task) -> Markup {
     html! {
         details.menu.verb {
-            summary.button data-key=[(!stops).then_some("w")] { (icon(if stops { "stop" } else { "comment" })) (words) }
-            form.stack-tight method="post" action={ "/agents/" (agent.id) "/" (verb) } {
+            summary.button data-key="w" { (icon("comment")) "Write about its task" }
+            form.stack-tight method="post" action={ "/agents/" (agent.id) "/tell" } {
                 input type="hidden" name="once" value=(page.engine.fresh_id());
                 input type="hidden" name="task" value=(task.name());
-                (inner)
-                div { button.button.button-main[!stops].button-bad[stops] data-busy="Sending" { (button) } }
+                div.field {
+                    label for="tell-text" { "The agent reads this with its next step" }
+                    textarea.input #tell-text name="text" rows="3" required {}
+                }
+                div { button.button.button-main data-busy="Sending" { "Send" } }
             }
         }
     }

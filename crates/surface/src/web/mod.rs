@@ -42,6 +42,7 @@ mod review_verbs;
 mod search;
 mod settings;
 mod settings_tokens;
+mod settings_webhooks;
 mod stats;
 mod task;
 mod task_form;

@@ -12,8 +12,8 @@ use callboard_domain::board::card::Terminal;
 use callboard_domain::board::settings::{AGENTS_MAX, BaseRef, SettingKey, WAIT_S_MAX};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
-use callboard_domain::runs::delivery::{Delivery, delivery_word, destination};
-use callboard_domain::runs::job::{Job, JobState};
+use callboard_domain::runs::delivery::Delivery;
+use callboard_domain::runs::job::Job;
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::Token;
 use callboard_engine::context::Scope;
@@ -23,11 +23,11 @@ use serde_json::Value;
 
 use super::doctor::{Doctor, DoctorLine, DoctorWord};
 use super::frame::{Screen, View};
-use super::parts::{Tone, ago, icon, note, span, tag};
+use super::parts::{Tone, icon, note, span, tag};
 use super::settings_tokens::{NewToken, tokens};
+use super::settings_webhooks::{DELIVERIES_SHOWN, webhooks};
 use super::{Page, cookie_of, done, said};
 
-const DELIVERIES_SHOWN: usize = 100;
 /// A year, in seconds.
 const COOKIE_LIVES_S: u32 = 31_536_000;
 
@@ -127,7 +127,9 @@ fn content(page: &Page, seen: &SettingsPage, words: &SettingsSaid) -> Markup {
     ];
     html! {
         div.pad.settings {
-            nav.settings-nav aria-label="Sections" { @for (id, word) in sections { a href={ "#" (id) } { (word) } } }
+            nav.settings-nav aria-label="Sections" { @for (id, word) in sections {
+                a href={ "#" (id) } { (word) @if id == "doctor" { (worst(seen)) } }
+            } }
             div.stack {
                 @if let SettingsSaid::Fault(words) = words {
                     (note(Tone::Failed, "warn", &html! { p role="alert" { (words) } }))
@@ -136,11 +138,29 @@ fn content(page: &Page, seen: &SettingsPage, words: &SettingsSaid) -> Markup {
                 (general(page, seen))
                 (executors(&seen.executors))
                 (tokens(page, seen.tokens.as_deref(), words, seen.now))
-                (webhooks(page, seen))
+                (webhooks(page, &seen.deliveries, seen.now))
                 (you(page))
             }
         }
     }
+}
+
+/// How many lines of the doctor need a person, by the worst of them.
+fn worst(seen: &SettingsPage) -> Markup {
+    let lines = seen.doctor.iter().flat_map(|(lines, _)| lines.iter());
+    let (mut warns, mut fails) = (0, 0);
+    for line in lines {
+        match line.word {
+            DoctorWord::Ok => {}
+            DoctorWord::Warn => warns += 1,
+            DoctorWord::Fail => fails += 1,
+        }
+    }
+    html! { @match (fails, warns) {
+        (0, 0) => {}
+        (0, warns) => { " " span.tone.is-late { (warns) " warn" } }
+        (fails, _) => { " " span.tone.is-failed { (fails) " fail" } }
+    } }
 }
 
 /// A section with its head.
@@ -296,51 +316,6 @@ fn executors(all: &[(String, Option<bool>)]) -> Markup {
         } }
     };
     section("executors", "Executors", &html! { "agents that this server can start" }, &body)
-}
-
-fn webhooks(page: &Page, seen: &SettingsPage) -> Markup {
-    let may = page.acts() && page.is_admin();
-    let body = html! {
-        @if seen.deliveries.is_empty() {
-            p.box-body.soft { "No message was sent yet. " code { "relay.webhook_default" } " is told of the end of jobs, " code { "crew.webhook" } " of mail and new tasks." }
-        } @else {
-            table.table {
-                thead { tr {
-                    th scope="col" { "About" } th scope="col" { "To" } th scope="col" { "State" }
-                    th scope="col" { "Last try" } th scope="col" { span.hidden { "Verbs" } }
-                } }
-                tbody #deliveries data-live data-rows {
-                    @for (job, letter) in &seen.deliveries { (delivery(job, letter, may, seen.now)) }
-                }
-            }
-        }
-    };
-    let about = html! { "the newest " (DELIVERIES_SHOWN) " messages; " code { "callboard webhook secret" } " prints the key" };
-    section("webhooks", "Webhooks", &about, &body)
-}
-
-fn delivery(job: &Job, letter: &Delivery, may: bool, now: Timestamp) -> Markup {
-    let tone = match &job.state {
-        JobState::Queued { .. } => Tone::Plain,
-        JobState::Running { .. } | JobState::Stale { .. } => Tone::Now,
-        JobState::Done { .. } => Tone::Proved,
-        JobState::Failed { .. } | JobState::Canceled { .. } | JobState::Expired { .. } => {
-            Tone::Failed
-        }
-    };
-    html! {
-        tr #{ "delivery-" (job.id) } {
-            td { (letter.kind) " " code.faint { (letter.about) } }
-            td { bdi { (destination(&letter.url)) } }
-            td { (tag(tone, delivery_word(&job.state))) " " span.faint { (job.tries) @if job.tries == 1 { " try" } @else { " tries" } } }
-            td { @if let Some(tried) = &letter.tried { bdi { (tried.outcome) } ", " (ago(tried.at, now)) } }
-            td { @if may {
-                form method="post" action={ "/settings/redeliver/" (job.id) } {
-                    button.button.button-small data-busy="Sending" { (icon("again")) "Send again" }
-                }
-            } }
-        }
-    }
 }
 
 fn you(page: &Page) -> Markup {

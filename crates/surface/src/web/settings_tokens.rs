@@ -12,6 +12,7 @@ use callboard_engine::{EngineError, TokenText, TokenWish};
 use maud::{Markup, html};
 
 use super::Page;
+use super::confirm::Confirm;
 use super::parts::{Tone, actor, ago, moment, note, tag};
 use super::settings::{SettingsSaid, section};
 
@@ -86,14 +87,16 @@ fn row(page: &Page, token: &Token, now: Timestamp) -> Markup {
             td.faint { (token.rights.profile().as_str()) }
             td.faint { (ago(token.created_at, now)) " by " bdi { (token.created_by) } }
             td { @if page.acts() && state == TokenState::Live {
-                details.menu.verb {
-                    summary.button.button-small.button-bad { "Revoke" }
-                    form.stack-tight method="post" action="/settings/revoke" {
-                        input type="hidden" name="id" value=(token.id);
-                        p { "Calls with this token are refused within seconds, in every process. Tasks that its holder works on stay as they are." }
-                        div { button.button.button-bad data-busy="Revoking" { "Revoke the token" } }
-                    }
-                }
+                @let id = token.id.to_string();
+                @let popover = format!("revoke-{id}");
+                @let revoke = Confirm {
+                    id: &popover, glyph: "lock", verb: "Revoke", busy: "Revoking",
+                    action: "/settings/revoke", fields: &[("id", &id)], is_small: true,
+                };
+                (revoke.shown(&html! {
+                    p { "Calls with the token of " bdi { (token.actor) } " are refused within seconds, in every process." }
+                    p { "Tasks that its holder works on stay as they are. A revoked token does not come back." }
+                }))
             } }
         }
     }

@@ -83,6 +83,11 @@ impl Compared<'_> {
         self.seen.counts.spans(self.now.clone(), measure)
     }
 
+    /// The count of the days before.
+    fn count_before(&self, measure: Measure) -> u64 {
+        self.seen.counts.count(self.before.clone(), measure)
+    }
+
     fn median_before(&self, measure: Measure) -> Option<i64> {
         self.seen.counts.spans(self.before.clone(), measure).quantile_ms(0.5)
     }
@@ -152,14 +157,27 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
     let (passed, failed) = (compared.count(Measure::Passed), compared.count(Measure::Failed));
     let back = compared.count(Measure::SentBack);
     let a_day = format!("{:.1} a day, {canceled} given up", closed as f64 / days as f64);
+    let before = |measure| compared.count_before(measure);
+    let (were_closed, were_back) = (before(Measure::Lead), before(Measure::SentBack));
+    let (had_passed, had_run) =
+        (before(Measure::Passed), before(Measure::Passed) + before(Measure::Failed));
+    // Nothing happened in the days before: there is nothing to compare with.
+    let former = |whole: u64, words: String| match whole {
+        0 => String::new(),
+        _ => format!(", was {words}"),
+    };
+    let leases = compared.count(Measure::Expired);
+    let had_leases = before(Measure::Expired);
     html! {
         dl.tiles {
             (tile("Lead time, median", &time(lead.quantile_ms(0.5)), &timed(&lead, Measure::Lead)))
             (tile("Queue wait, median", &time(wait.quantile_ms(0.5)), &timed(&wait, Measure::Wait)))
-            (tile("Closed", &closed.to_string(), &a_day))
-            (tile("Checks passed", &share(passed, passed + failed), &format!("{passed} of {}", passed + failed)))
-            (tile("Sent back", &back.to_string(), &format!("{} of the closed", share(back, closed))))
-            (tile("Leases run out", &compared.count(Measure::Expired).to_string(), ""))
+            (tile("Closed", &closed.to_string(), &(a_day + &former(were_closed, were_closed.to_string()))))
+            (tile("Checks passed", &share(passed, passed + failed),
+                &format!("{passed} of {}{}", passed + failed, former(had_run, share(had_passed, had_run)))))
+            (tile("Sent back", &share(back, closed),
+                &format!("{back} of {closed} closed{}", former(were_closed, share(were_back, were_closed)))))
+            (tile("Leases run out", &leases.to_string(), former(had_leases, had_leases.to_string()).trim_start_matches(", ")))
         }
     }
 }
