@@ -35,6 +35,11 @@ impl JobRequest {
         self.run.parse().ok()
     }
 
+    /// Whether these words are looked for.
+    pub fn finds(&self, words: &str) -> bool {
+        !words.is_empty() && self.find == words
+    }
+
     /// Text that is no span is a link of another version: the last lines are shown.
     pub fn query(&self) -> LogQuery {
         let span = LogSpan::read(&self.lines).unwrap_or_default();

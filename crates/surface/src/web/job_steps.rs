@@ -23,6 +23,9 @@ pub(super) fn steps(look: &At<JobLook>, asked: &JobRequest, chosen: LogOf) -> Ma
     let ended = |step: &RunStep| step.ended_at.unwrap_or(look.now);
     let last = all.iter().map(ended).max().unwrap_or(look.now);
     let scale = Scale { first, length: last.0.saturating_sub(first.0) };
+    // The words of a question that the reader chose; other words that are looked for choose no step.
+    let finds = |step: &RunStep| log_of(look, step)?.1.filter(|words| asked.finds(words));
+    let words_found = all.iter().find_map(finds);
     let is_shown = |step: &&RunStep| asked.run().is_none_or(|run| run == step.run);
     html! {
         section aria-labelledby="steps-title" {
@@ -31,10 +34,11 @@ pub(super) fn steps(look: &At<JobLook>, asked: &JobRequest, chosen: LogOf) -> Ma
             ol.track { @for step in all.iter().filter(is_shown) {
                 @let (tone, glyph, words) = step_words(look, step);
                 @let log = log_of(look, step);
-                li.(tone.class()) .is-chosen[log.is_some_and(|(of, _)| of == chosen)] {
+                @let is_chosen = log.is_some_and(|(of, find)| of == chosen && find == words_found);
+                li.(tone.class()) .is-chosen[is_chosen] {
                     (glyph)
                     @match log {
-                        Some((of, find)) => a.track-words.cover href=(asked.of_step(of, find)) aria-current=[(of == chosen).then_some("true")] { (words) },
+                        Some((of, find)) => a.track-words.cover href=(asked.of_step(of, find)) aria-current=[is_chosen.then_some("true")] { (words) },
                         None => span.track-words { (words) },
                     }
                     span.faint { @match (step.ended_at, step.began_at) {
@@ -79,13 +83,14 @@ fn runs(look: &At<JobLook>, asked: &JobRequest) -> Markup {
     tabs("Runs", std::iter::once(all).chain(each))
 }
 
-/// The log of a step, and the words that find the step in it. A check that a later edit of the task took away has none.
+/// The log of a step, and the words that find the step in it. A question is in the log once it is answered; a check that a
+/// later edit of the task took away has no log.
 fn log_of<'l>(look: &'l At<JobLook>, step: &RunStep) -> Option<(LogOf, Option<&'l str>)> {
     let line = &look.it.line;
     let run = line.seen.run.as_ref();
     match step.kind {
         RunStepKind::Work => run.map(|_| (LogOf::Agent, None)),
-        RunStepKind::Question { number, .. } => {
+        RunStepKind::Question { number, granted: Some(_) } => {
             let question = run?.question.as_ref()?;
             let is_known = u64::from(question.number) == number;
             is_known.then_some((LogOf::Agent, Some(question.text.as_str())))
@@ -94,7 +99,8 @@ fn log_of<'l>(look: &'l At<JobLook>, step: &RunStep) -> Option<(LogOf, Option<&'
             let checks = line.task.as_ref().map(|task| &task.checks)?;
             checks.get(index).map(|_| (LogOf::Check(index), None))
         }
-        RunStepKind::Queued
+        RunStepKind::Question { granted: None, .. }
+        | RunStepKind::Queued
         | RunStepKind::SetUp
         | RunStepKind::Held
         | RunStepKind::Lost
@@ -173,7 +179,17 @@ fn step_words(look: &At<JobLook>, step: &RunStep) -> (Tone, Markup, Markup) {
             (tone, glyph, html! { "Held by processes of an earlier run" })
         }
         RunStepKind::Work => {
-            let (tone, glyph) = over((Tone::Now, "working"));
+            let is_last = step.ended_at == look.it.steps.last().and_then(|last| last.ended_at);
+            let (tone, glyph) = match &job.state {
+                // The run that ended the job did not end well.
+                JobState::Failed { .. } | JobState::Canceled { .. } | JobState::Expired { .. }
+                    if is_last =>
+                {
+                    let (tone, name, _) = state_words(&job.state);
+                    (tone, glyph(name))
+                }
+                _ => over((Tone::Now, "working")),
+            };
             let words = match run {
                 Some(_) if step.run > 1 => format!("Agent, run {}", step.run),
                 Some(_) => "Agent".to_owned(),

@@ -2,33 +2,34 @@
 // lines came is said politely. Without this script the link "Newer lines" shows them.
 
 const SAY_MS = 10_000;
-const said = document.createElement("p");
-said.className = "hidden";
-said.setAttribute("role", "status");
-document.body.append(said);
-
 const output = document.getElementById("output");
-const log = () => document.querySelector(".log[data-follow]");
+const log = () => output.querySelector(".log");
 const newest = () => Number(log()?.lastElementChild?.id.slice(1) ?? 0);
-const toEnd = () => document.getElementById("log-end")?.scrollIntoView({ block: "end" });
-let isAtEnd = true;
-let known = newest();
-let told = known;
-let next = 0;
 
-if (output && log()) {
+// The last lines come with the end of the job, when the page no longer offers to follow.
+if (output && log()?.hasAttribute("data-follow")) follow();
+
+function follow() {
+  const said = document.createElement("p");
+  said.className = "hidden";
+  said.setAttribute("role", "status");
+  document.querySelector("main").append(said);
+  const end = document.getElementById("log-end");
+  const toEnd = () => {
+    log().scrollTop = log().scrollHeight;
+    end.scrollIntoView({ block: "end" });
+  };
+  let isAtEnd = true;
+  let known = newest();
+  let told = known;
+  let next = 0;
   toEnd();
-  // The part of the page is kept while its lines change, so that one observer is enough.
-  const watch = new IntersectionObserver(([{ isIntersecting }]) => (isAtEnd = isIntersecting));
-  watch.observe(document.getElementById("log-end"));
+  new IntersectionObserver(([{ isIntersecting }]) => (isAtEnd = isIntersecting)).observe(end);
   new MutationObserver(() => {
     const last = newest();
     if (last <= known) return;
     known = last;
-    if (isAtEnd) {
-      log().scrollTop = log().scrollHeight;
-      toEnd();
-    }
+    if (isAtEnd) toEnd();
     if (Date.now() < next) return;
     next = Date.now() + SAY_MS;
     said.textContent = known - told === 1 ? "1 new line" : `${known - told} new lines`;
