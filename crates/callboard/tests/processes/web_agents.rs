@@ -129,3 +129,36 @@ fn an_actor_is_written_to_and_a_refused_form_changes_nothing() {
     let quiet = visitor.get("/agents/nobody").text;
     assert!(quiet.contains("None in these 3 d") && !quiet.contains("Stop its agent"), "{quiet}");
 }
+
+#[test]
+fn an_agent_joins_and_leaves_the_crew_by_forms() {
+    let folder = board();
+    let at = folder.path();
+    let visitor = Visitor::of(at);
+    add(at, "An epic", &[]);
+    let crew = || cli(at, &["agent", "list"])["items"].as_array().unwrap().len();
+    for (form, status) in [
+        (&[("name", "a b"), ("kind", "WORKER")][..], 400),
+        (&[("name", "boss"), ("kind", "KING")], 400),
+        (&[("name", "boss"), ("kind", "SUPERVISOR"), ("epic", "P-9")], 404),
+    ] {
+        let refused = visitor.post("/agents", form);
+        assert_eq!(refused.status, status, "{}", refused.text);
+        assert!(refused.text.contains("Nothing was changed"), "{}", refused.text);
+        assert!(refused.text.contains(&format!("value=\"{}\"", form[0].1)), "what was typed stays");
+    }
+    assert_eq!(crew(), 0);
+    let form = [("once", "k1"), ("name", "helper"), ("kind", "WORKER"), ("epic", "")];
+    for _ in 0..2 {
+        let added = visitor.post("/agents", &form);
+        assert_eq!((added.status, added.to.as_str()), (303, "/agents/helper"), "{}", added.text);
+    }
+    assert_eq!(crew(), 1, "a form that is sent twice acts once");
+    let page = visitor.get("/agents/helper").text;
+    assert!(page.contains("popovertarget=\"remove\"") && page.contains("stay in the record"));
+    let removed = visitor.post("/agents/helper/remove", &[("once", "k2")]);
+    assert_eq!((removed.status, removed.to.as_str()), (303, "/agents"), "{}", removed.text);
+    assert_eq!(crew(), 0);
+    let gone = visitor.post("/agents/helper/remove", &[("once", "k3")]);
+    assert_eq!(gone.status, 404, "{}", gone.text);
+}

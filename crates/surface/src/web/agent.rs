@@ -81,8 +81,10 @@ async fn shown(
         @if let Some(words) = fault {
             div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } })) }
         }
-        div #head data-live { (head(agent)) }
-        @if page.acts() { (acts(page, agent)) }
+        div.head-row {
+            div #head data-live { (head(agent)) }
+            @if page.acts() { (acts(page, agent)) }
+        }
         (bar(&path, &agent.axis))
         div #agent data-live data-moving {
             div.pad-top { div.box { ol.lanes.lanes-one {
@@ -151,6 +153,15 @@ fn acts(page: &Page, agent: &AgentPage) -> Markup {
                 a.button href={ "/mail?to=" (agent.id) "#write" } data-key=[task.is_none().then_some("w")] {
                     (icon("mail")) "Write to " (agent.id)
                 }
+                @let once = page.engine.fresh_id().to_string();
+                @let remove = Confirm {
+                    id: "remove", glyph: "cross", verb: "Remove from the crew", busy: "Removing",
+                    action: &format!("/agents/{}/remove", agent.id), fields: &[("once", &once)], is_small: false,
+                };
+                (remove.shown(&html! {
+                    p { "The crew gives " bdi { (agent.id) } " no more work, and nobody can write to it." }
+                    p { "Its attempts, its decisions and its letters stay in the record." }
+                }))
             }
         }
     }
@@ -262,7 +273,9 @@ pub(super) async fn act(
         Ok(agent) => agent,
         Err(error) => return page.failure(Screen::Agents, &error).await,
     };
-    match carry_out(&page, &verb, &form).await {
+    match carry_out(&page, &agent.id, &verb, &form).await {
+        // An actor without an attempt has no page of its own once it left the crew.
+        Ok(words) if verb == "remove" => done(Screen::Agents.path(), words),
         Ok(words) => done(&format!("{}/{}", Screen::Agents.path(), agent.id), words),
         Err(error) => {
             let (status, words) = said(&error);
@@ -271,15 +284,25 @@ pub(super) async fn act(
     }
 }
 
-async fn carry_out(page: &Page, verb: &str, form: &AgentForm) -> Result<&'static str, EngineError> {
+async fn carry_out(
+    page: &Page,
+    id: &AgentId,
+    verb: &str,
+    form: &AgentForm,
+) -> Result<&'static str, EngineError> {
     let op = once(page, &form.once)?;
-    let task = found(page, &form.task).await?;
     match verb {
+        "remove" => {
+            page.engine.agent_remove(&op, id).await?;
+            Ok("Removed from the crew.")
+        }
         "stop" => {
+            let task = found(page, &form.task).await?;
             page.engine.agent_stop(&op, task).await?;
             Ok("The agent was stopped.")
         }
         "tell" => {
+            let task = found(page, &form.task).await?;
             page.engine.task_tell(&op, task, plain(&form.text)).await?;
             Ok("Sent. The agent reads your words with its next step.")
         }

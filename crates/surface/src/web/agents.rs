@@ -1,19 +1,25 @@
 //! Agents: who does what now, who is silent, whose work is enough at the first try.
 
+use axum::Form;
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
-use callboard_domain::crew::{AgentId, AgentState};
+use callboard_domain::command::AgentAdd;
+use callboard_domain::crew::{Agent, AgentId, AgentState};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 use callboard_engine::time::{parse_rfc3339, rfc3339_ms};
-use callboard_engine::{ActorSeen, Roster, RosterFilter};
+use callboard_engine::{ActorSeen, EngineError, Roster, RosterFilter};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::Page;
 use super::frame::{Screen, View};
-use super::parts::{Tone, actor, age, empty, icon, lease, span as length, title_link};
+use super::parts::{Tone, actor, age, empty, icon, lease, note, span as length, title_link};
+use super::task::found;
+use super::task_verbs::once;
 use super::timeline::{Axis, Span, head, lane};
+use super::{Page, done, said};
 
 /// So many idle actors are listed; more than that are folded.
 const IDLE_SHOWN: usize = 10;
@@ -38,6 +44,17 @@ impl SpanRequest {
 }
 
 pub(super) async fn list(page: Page, Query(asked): Query<SpanRequest>) -> Response {
+    shown(&page, StatusCode::OK, &asked, &AddForm::default(), None).await
+}
+
+/// The page of all actors. `fault` is the message about a form that was refused.
+async fn shown(
+    page: &Page,
+    status: StatusCode,
+    asked: &SpanRequest,
+    form: &AddForm,
+    fault: Option<&str>,
+) -> Response {
     let axis = asked.axis(Span::default(), page.engine.now());
     let filter = RosterFilter { actor: None, from: axis.from(), until: axis.until };
     let roster = match page.engine.roster(&page.op(), filter).await {
@@ -48,14 +65,82 @@ pub(super) async fn list(page: Page, Query(asked): Query<SpanRequest>) -> Respon
         (bar(Screen::Agents.path(), &axis))
         div #agents data-live data-moving {
             @if roster.actors.is_empty() { (nobody()) }
-            @else { div.pad.stack { (lanes(&axis, &roster)) (table(&page, &roster, axis.now)) } }
+            @else { div.pad.stack { (lanes(&axis, &roster)) (table(page, &roster, axis.now)) } }
         }
+        @if page.acts() { (add_form(page, form, fault)) }
     };
     let mut view = View::of(Screen::Agents, Screen::Agents.title(), content);
     view.facts = facts(&roster);
     view.keys = KEYS;
     view.twin = "callboard agent list";
-    page.show(StatusCode::OK, view).await
+    page.show(status, view).await
+}
+
+/// An agent for the crew, as its form sends it.
+#[derive(Default, Deserialize)]
+pub(super) struct AddForm {
+    #[serde(default)]
+    once: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    kind: String,
+    /// The name of an epic; empty for none.
+    #[serde(default)]
+    epic: String,
+}
+
+fn add_form(page: &Page, form: &AddForm, fault: Option<&str>) -> Markup {
+    html! {
+        details.box.agent-add open[fault.is_some()] {
+            summary.box-head { (icon("plus")) "Add an agent to the crew" }
+            form.box-body.stack-tight method="post" action=(Screen::Agents.path()) {
+                @if let Some(words) = fault { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } })) }
+                input type="hidden" name="once" value=(page.engine.fresh_id());
+                div.row {
+                    div.field { label for="add-name" { "Name" } input.input #add-name name="name" required autocomplete="off" value=(form.name); }
+                    div.field {
+                        label for="add-kind" { "Kind" }
+                        select.input #add-kind name="kind" { @for kind in AgentType::ALL {
+                            option selected[kind.as_str() == form.kind] { (kind.as_str()) }
+                        } }
+                    }
+                    div.field { label for="add-epic" { "Epic" } input.input #add-epic name="epic" placeholder="none" autocomplete="off" value=(form.epic); }
+                }
+                div.row {
+                    button.button data-busy="Adding" { "Add the agent" }
+                    span.faint { "The crew gives its agents work and mail; agents that connect by themselves need no entry." }
+                }
+            }
+        }
+    }
+}
+
+/// Adds an agent, then shows its page.
+pub(super) async fn add(page: Page, Form(form): Form<AddForm>) -> Response {
+    match added(&page, &form).await {
+        Ok(agent) => done(&format!("{}/{}", Screen::Agents.path(), agent.id), "Added to the crew."),
+        Err(error) => {
+            let (status, words) = said(&error);
+            shown(&page, status, &SpanRequest::default(), &form, Some(&words)).await
+        }
+    }
+}
+
+async fn added(page: &Page, form: &AddForm) -> Result<Agent, EngineError> {
+    let invalid =
+        |field: &str, words: &str| EngineError::from(Refusal::invalid_field(field, words));
+    let name = form.name.trim();
+    let agent = AgentId::parse(name)
+        .ok_or_else(|| invalid("name", "name takes 1..100 letters, digits, '.', '_' or '-'"))?;
+    let kind = AgentType::parse(&form.kind).ok_or_else(|| invalid("kind", "kind is unknown"))?;
+    let epic = match form.epic.trim() {
+        "" => None,
+        text => Some(found(page, text).await?),
+    };
+    let (task, or_keep, workers_max) = (None, false, None);
+    let op = once(page, &form.once)?;
+    page.engine.agent_add(&op, AgentAdd { agent, kind, epic, task, or_keep, workers_max }).await
 }
 
 /// The second bar: the span, the key of the colours, and the way back in time.

@@ -161,7 +161,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/jobs/{id}/{verb}", post(job_verbs::act))
         .route("/jobs/{id}/files/{name}", get(job_facts::file))
         .route("/knowledge", get(knowledge::list).post(knowledge::keep))
-        .route("/agents", get(agents::list))
+        .route("/agents", get(agents::list).post(agents::add))
         .route("/agents/{name}", get(agent::show))
         .route("/agents/{name}/{verb}", post(agent::act))
         .route("/graph", get(graph::show))

@@ -63,6 +63,14 @@ impl Span {
         }
     }
 
+    /// The place, in per cent, from which on a label would reach the word of the now-line. Labels with a date are wider.
+    fn labels_end(self) -> f64 {
+        match self {
+            Self::Hour | Self::ThreeHours | Self::HalfDay => 84.0,
+            Self::ThreeDays => 68.0,
+        }
+    }
+
     /// The time between two lines of the grid.
     fn step_ms(self) -> i64 {
         match self {
@@ -129,7 +137,7 @@ pub(super) fn head(axis: &Axis) -> Markup {
             @for (n, at) in axis.steps().into_iter().enumerate() {
                 @let x = axis.x(at);
                 // The last label would stand under the word of the now-line.
-                @if x < 84.0 { text.is-second[n % 2 == 1].is-last[x > 60.0] x=(percent(x)) dx="4" y="18" { (axis.label(at)) } }
+                @if x < axis.span.labels_end() { text.is-second[n % 2 == 1].is-last[x > 60.0] x=(percent(x)) dx="4" y="18" { (axis.label(at)) } }
             }
             @if axis.shows_now() {
                 text.lane-now x=(percent(axis.x(axis.now))) dx="4" y="18" text-anchor="end" {
