@@ -187,7 +187,7 @@ fn events(asked: &AuditRequest, found: &AuditFound) -> Markup {
     let next = found.page.next.map(|next| (next, asked.address("/audit", Some(next))));
     html! {
         div #log data-live[is_live] {
-            @if found.page.events.is_empty() { (nothing(found.page.is_cut)) }
+            @if found.page.events.is_empty() { (nothing(asked, found.page.is_cut)) }
             @else {
                 div.box {
                     table.table.audit {
@@ -209,14 +209,16 @@ fn events(asked: &AuditRequest, found: &AuditFound) -> Markup {
     }
 }
 
-fn nothing(is_cut: bool) -> Markup {
-    let words = match is_cut {
-        true => "Earlier events were not looked at yet.",
-        false => "Drop a word of the filter, or choose a longer time.",
+fn nothing(asked: &AuditRequest, is_cut: bool) -> Markup {
+    let is_refusals = asked.q.trim() == REFUSED;
+    let words = match (is_cut, is_refusals) {
+        (true, _) => "Earlier events were not looked at yet.",
+        (false, true) => "Refused calls of the board's tools are kept here, each with its code.",
+        (false, false) => "Drop a word of the filter, or choose a longer time.",
     };
     empty(
         "audit",
-        "No event matches",
+        if is_refusals { "No call was refused" } else { "No event matches" },
         &html! { p { (words) } p { a href="/audit" { "Show all events" } } },
     )
 }
@@ -230,7 +232,7 @@ fn row(event: &LoggedEvent, found: &AuditFound) -> Markup {
             td { (actor(&event.actor)) }
             td class={ "mono " (tone(event).class()) } { span.tone { (event.name.as_str()) } }
             td { @if let Some(task) = event.task() { (task_cell(task, found)) } }
-            td.faint { bdi { (with) } }
+            td.faint { bdi title=(with) { (with) } }
         }
     }
 }

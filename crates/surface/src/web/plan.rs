@@ -85,8 +85,10 @@ async fn shown(
         @if let Some(fault) = fault {
             div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (fault) " Nothing was changed." } })) }
         }
-        div #head data-live { (head(seen)) }
-        @if decides { (verbs(page, plan)) }
+        div.head-row {
+            div #head data-live { (head(seen)) }
+            @if decides { (verbs(page, plan)) }
+        }
         div.sided {
             div.stack {
                 (tasks(plan, decides, words))
@@ -117,7 +119,11 @@ fn head(seen: &PlanPage) -> Markup {
             div.dots {
                 (state_badge(&plan.state)) (actor(&plan.by))
                 span { (count(plan.tasks.len(), "task")) }
-                @if criteria > 0 { span { (criteria) " criteria" } }
+                @match criteria {
+                    0 => {}
+                    1 => span { "1 criterion" },
+                    many => span { (many) " criteria" },
+                }
                 span { "proposed " (ago(plan.at, seen.now)) }
                 @match &plan.state {
                     PlanState::Draft => {}
@@ -137,15 +143,14 @@ fn verbs(page: &Page, plan: &Plan) -> Markup {
     };
     html! {
         section.acts.row aria-label="Your decision" {
-            form method="post" action={ "/plans/" (plan.id) "/approve" } {
-                input type="hidden" name="once" value=(fresh());
-                button.button.button-main data-key="a" data-busy="Making" { (icon("check")) (make) kbd { "a" } }
-            }
             form #away method="post" action={ "/plans/" (plan.id) "/reject" } {
                 input type="hidden" name="once" value=(fresh());
                 button.button data-key="b" data-busy="Sending" { (icon("back")) "Put away" kbd { "b" } }
             }
-            span.faint { "Nothing is made before a yes; then all of them, or none." }
+            form method="post" action={ "/plans/" (plan.id) "/approve" } {
+                input type="hidden" name="once" value=(fresh());
+                button.button.button-main data-key="a" data-busy="Making" { (icon("check")) (make) kbd { "a" } }
+            }
         }
     }
 }
@@ -153,7 +158,7 @@ fn verbs(page: &Page, plan: &Plan) -> Markup {
 fn tasks(plan: &Plan, decides: bool, words: &Words) -> Markup {
     html! {
         section.box {
-            h2.box-head { "Tasks, in this order" }
+            div.box-head { h2 { "Tasks, in this order" } @if decides { span.faint.row-end { "nothing is made before a yes; then all of them, or none" } } }
             ol.lines.planned { @for (n, task) in plan.tasks.iter().enumerate() {
                 li #{ "task-" (n + 1) } {
                     span.number.faint { (n + 1) }
