@@ -3,7 +3,7 @@
 
 import { Board, Tab, THEMES, WIDTHS, lane, report } from './board.mjs';
 
-// Every page of the board. {TITLE} stands for the id of the task with that title.
+// Every page of the board. {TITLE} stands for the id of the task with that title, and a name of `IDS` for that id.
 const PAGES = [
   '/',
   '/?kind=mail',
@@ -15,14 +15,50 @@ const PAGES = [
   '/tasks/{Greet in three languages}/review',
   '/mail',
   '/mail?all=1',
+  '/mail?box=agents',
+  '/mail/{a letter}',
+  '/jobs',
+  '/jobs?state=failed',
+  '/jobs/{the job that asks}',
+  '/jobs/{the job that failed}',
+  '/jobs/{the job that failed}?find=nothing-like-it',
+  '/jobs/{the job that is over}?errors=1',
   '/agents',
+  '/agents/{an agent}',
+  '/graph',
+  '/graph?as=list',
+  '/plans',
+  '/plans/{a plan}',
+  '/knowledge',
+  '/knowledge?q=greet',
+  '/audit',
+  '/audit?q=verb:call.refused',
   '/decisions',
+  '/decisions?agent=lead',
+  '/stats',
+  '/settings',
   '/tasks/{Greet in three languages}',
   '/tasks/{Publish version 1.0}',
   '/tasks/{Shorten the README}',
   '/tasks/{Greetings 1.0}',
   '/tasks/{Announce version 1.0}',
 ];
+
+// Where an id comes from that no title leads to.
+const IDS = {
+  'a letter': (board) => board.json('mail', 'list', '--human').items[0].id,
+  'the job that asks': (board) => job(board, 'RUNNING'),
+  'the job that failed': (board) => job(board, 'FAILED'),
+  'the job that is over': (board) => job(board, 'SUCCEEDED'),
+  'a plan': (board) => board.json('plan', 'list').items[0].id,
+  'an agent': () => 'lead',
+};
+
+const job = (board, state) => {
+  const found = board.json('job', 'list').works.find((one) => one.state === state);
+  if (!found) throw new Error(`no job is ${state}`);
+  return found.id;
+};
 
 // Whether a page is sound, and what was seen. Axe is a script, too, and needs a page that runs scripts.
 const sound = async (tab, name, { errors = true, script = true } = {}) => {
@@ -50,7 +86,7 @@ const text = (page) =>
 
 await lane('pages', async (browser) => {
   const board = await Board.demo('demo');
-  const paths = PAGES.map((path) => ({ name: path, path: path.replace(/{(.*)}/, (_, title) => board.task(title)) }));
+  const paths = PAGES.map((path) => ({ name: path, path: path.replace(/{(.*)}/, (_, name) => IDS[name]?.(board) ?? board.task(name)) }));
   const words = new Map();
   for (const theme of THEMES) {
     for (const width of WIDTHS) {

@@ -1,16 +1,13 @@
 // The board in a real Chromium: pages that show what happens without a reload, forms that reach agents,
-// what agents wrote shown as text, nothing loaded from elsewhere, no barrier that axe knows of.
+// what agents wrote shown as text, nothing loaded from elsewhere. Barriers are looked for in scripts/browser.
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Runs in the folder where
-// playwright-core and axe-core are installed; CHROMIUM names the browser.
+// playwright-core is installed; CHROMIUM names the browser.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 
 const { CALLBOARD_BINARY: binary, CALLBOARD_REPO: repo, CALLBOARD_URL: url } = process.env;
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SOON = 10_000;
 const LIMIT = 180_000;
 const HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="document.title=1">';
@@ -149,30 +146,6 @@ try {
   broken.length = 0;
 
   const task = made.data.taskId;
-  const pages = ['/', '/mail', '/mail?all=1', `/mail/${mail.inReplyTo}`, '/agents', '/decisions'];
-  pages.push('/mail?box=agents', '/jobs', '/knowledge', '/knowledge?q=nothing');
-  pages.push('/agents/page-lead');
-  pages.push('/graph');
-  pages.push('/plans');
-  pages.push('/decisions?agent=page-boss', `/tasks/${task}`, `/tasks/${epic}`);
-  // The pages let no script run but their own, and this one is not.
-  const audit = await browser.newContext({ viewport: { width: 390, height: 800 }, bypassCSP: true });
-  const audited = await audit.newPage();
-  await audited.goto(codeAddress());
-  for (const path of pages) {
-    for (const colorScheme of ['light', 'dark']) {
-      await audited.emulateMedia({ colorScheme });
-      await audited.goto(`${url}${path}`);
-      await audited.addScriptTag({ content: axe });
-      const found = await audited.evaluate(async () => {
-        const sideways = document.documentElement.scrollWidth - window.innerWidth;
-        const { violations } = await window.axe.run();
-        return { sideways, violations: violations.map(({ id, nodes }) => [id, nodes[0].html]) };
-      });
-      const clean = found.violations?.length === 0 && found.sideways <= 0;
-      check(`${path.replace(/[0-9a-z]{26}/, 'ID')} ${colorScheme} is clean at 390 px`, clean, found);
-    }
-  }
   // A whole id leads to the address with the short name.
   await page.goto(`${url}/tasks/${epic}`);
   const epicPath = new URL(page.url()).pathname;
