@@ -71,6 +71,7 @@ fn a_queued_job_says_why_it_waits_and_is_canceled_and_queued_again() {
     }
     assert_eq!(site.get(&format!("{path}/files/logs.txt")).status, 404);
     assert_eq!(site.get(&format!("{path}/files/..%2Fsecret")).status, 404);
+    assert_eq!(site.get(&format!("{path}/files/check-1.txt")).status, 400);
 
     let state = |job: &str| cli(shop.board.path(), &["job", "show", job])["state"].clone();
     assert_eq!(site.post(&format!("{path}/explode"), HERE, &[]).status, 400);
@@ -157,6 +158,36 @@ fn the_output_of_an_agent_is_plain_text_and_a_download() {
     assert_eq!(file.headers()["x-content-type-options"], "nosniff");
     assert!(file.headers()["content-type"].to_str().unwrap().starts_with("text/plain"));
     assert!(file.body_mut().read_to_string().unwrap().contains(HOSTILE));
+}
+
+#[test]
+fn a_step_of_a_check_leads_to_its_log() {
+    let script = "cat > /dev/null\necho hello > hello.txt\necho '<complete/>'\n";
+    let shop = Shop::open(None, script);
+    let at = shop.board.path();
+    let made = cli(at, &["task", "add", "Checked", "--check", "echo 'checked <b>'; exit 3"]);
+    let task = made["id"].as_str().unwrap();
+    let mut run = command(at);
+    run.args(["run", task, "--here"]).env(FREE.0, FREE.1);
+    run.output().unwrap();
+    command(at).args(["check", "run", task]).output().unwrap();
+    let site = site(&shop, false);
+    let jobs = cli(at, &["job", "list"])["works"].clone();
+    let path = format!("/jobs/{}", jobs[0]["id"].as_str().unwrap());
+    let page = site.get(&format!("{path}?step=check-1"));
+    assert_eq!(page.status, 200, "{}", page.text);
+    assert!(page.text.contains("checked &lt;b&gt;</span>"), "{}", page.text);
+    assert!(!page.text.contains("checked <b>"), "{}", page.text);
+    let raw = format!("{path}/files/check-1.txt");
+    assert!(page.text.contains(&format!("href=\"{raw}\" download")), "{}", page.text);
+    assert!(site.get(&raw).text.contains("checked <b>"));
+    assert_eq!(site.get(&format!("{path}/files/check-2.txt")).status, 400);
+
+    // A task that is removed takes its checks along; its job is still shown.
+    cli(at, &["task", "rm", task]);
+    let left = site.get(&format!("{path}?step=check-1"));
+    assert_eq!(left.status, 200, "{}", left.text);
+    assert!(left.text.contains("was removed, and its checks with it"), "{}", left.text);
 }
 
 /// A job whose agent printed this many lines, of which every thousandth reports a failure.

@@ -122,9 +122,9 @@ pub(super) async fn read(
 ) -> Result<JobLog, EngineError> {
     let (op, seen) = (page.op(), &look.line.seen);
     let (of, query) = (asked.log_of(look), asked.query());
-    let window = match (of, seen.job.task) {
+    let window = match (of, &look.line.task) {
         (LogOf::Check(index), Some(task)) => {
-            match page.engine.check_log_lines(&op, task, index, &query).await {
+            match page.engine.check_log_lines(&op, task.id, index, &query).await {
                 Ok(log) => Ok(log.window),
                 Err(EngineError::Refused(refusal @ Refusal::CheckLogNotFound { .. })) => {
                     Err(format!("The log is not here: {}.", refusal.message()))
@@ -134,6 +134,9 @@ pub(super) async fn read(
                 }
                 Err(error) => return Err(error),
             }
+        }
+        (LogOf::Check(_), None) => {
+            Err("The task of this job was removed, and its checks with it.".into())
         }
         (LogOf::Agent, _) if seen.run.is_some() => {
             let (_, window) = page.engine.run_log_lines(&op, seen.job.id, &query).await?;

@@ -282,6 +282,7 @@ fn said(error: &EngineError) -> (StatusCode, String) {
                 | Refusal::MailNotFound { .. }
                 | Refusal::JobNotFound { .. }
                 | Refusal::PlanNotFound { .. }
+                | Refusal::CheckLogNotFound { .. }
                 | Refusal::AgentNotFound { .. } => StatusCode::NOT_FOUND,
                 Refusal::InvalidInput { .. } | Refusal::InvalidSetting { .. } => {
                     StatusCode::BAD_REQUEST

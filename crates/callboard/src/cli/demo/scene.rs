@@ -287,7 +287,7 @@ async fn plan(stage: &Stage) -> Result<String, Failure> {
          "description": "`GREET_LANG` goes first, then `LANG`.",
          "acceptance_criteria": ["LANG=de_DE.UTF-8 greets in German"]},
         {"title": "List the languages with --list", "type": "AUTO", "priority": "medium"},
-        {"title": "Ask two translators", "type": "PAIR", "priority": "low"}]);
+        {"title": "Translate the manual into German", "type": "PAIR", "priority": "low"}]);
     let todos = json!([{"content": "read the open tasks", "status": "completed"},
         {"content": "compare with other tools", "status": "completed"}]);
     let proposal = json!({"tasks": tasks, "todos": todos});
