@@ -74,6 +74,10 @@ pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSe
 pub use task::queue::{Taken, TasksByState};
 pub use task::span::{AttemptSeen, AttemptSpan, REACH_MS, SpanStore};
 
+/// The target under which every statement of a read is traced, with `CALLBOARD_LOG` or by a test: `sql`, and for SQLite
+/// the `file`. Values are not traced.
+pub const STATEMENTS: &str = "callboard_store::statements";
+
 #[async_trait]
 pub trait Store:
     RunStore

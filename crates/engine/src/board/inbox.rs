@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use callboard_domain::actor::Actor;
+use callboard_domain::board::card::Card;
 use callboard_domain::board::column::{Column, has_failing, is_silent};
 use callboard_domain::board::inbox::{
     Inbox, InboxFact, InboxItem, InboxTask, InboxWanted, arrange, failing_streak,
@@ -21,7 +22,7 @@ use callboard_domain::task::contract::VerificationStatus;
 use callboard_domain::task::{Check, CheckKind, Task};
 use callboard_domain::time::Timestamp;
 use callboard_store::{
-    AgentQuery, BoardAround, BoardRow, ColumnPage, ColumnsQuery, JobQuery, MailQuery, StuckQuery,
+    AgentQuery, BoardRow, ColumnPage, ColumnsQuery, JobQuery, MailQuery, StuckQuery,
 };
 
 use crate::board::columns::BoardProjects;
@@ -277,10 +278,10 @@ impl Engine {
             return Ok(Vec::new());
         }
         let ids: Vec<TaskId> = rows.iter().map(|row| row.task.id).collect();
-        let (org, policy) = (&op.principal.org, &self.parts.policy);
-        let around = self.parts.store.board_around(org, &ids, policy).await?;
-        let nothing = BoardAround::default();
-        let of = |row: &&BoardRow| around.get(&row.task.id.id).unwrap_or(&nothing);
+        // Only the cards: the frame of every page counts these rows, and deps would double the statements.
+        let cards = self.parts.store.board_cards(&op.principal.org, &ids).await?;
+        let nothing = Card::default();
+        let of = |row: &&BoardRow| cards.get(&row.task.id.id).unwrap_or(&nothing);
         Ok(rows.iter().map(|row| review_item(row, of(row))).collect())
     }
 
@@ -394,8 +395,8 @@ impl Engine {
     }
 }
 
-fn review_item(row: &BoardRow, around: &BoardAround) -> InboxItem {
-    let (task, review) = (&row.task, around.card.review.as_ref());
+fn review_item(row: &BoardRow, card: &Card) -> InboxItem {
+    let (task, review) = (&row.task, card.review.as_ref());
     let worker = row.newest.as_ref().map(|newest| newest.actor.clone());
     let worker = worker.or_else(|| review.map(|review| review.by.clone()));
     let verification = task.verification.as_ref();

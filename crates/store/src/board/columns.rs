@@ -62,6 +62,12 @@ pub trait BoardStore: Send + Sync {
         tasks: &[TaskId],
         policy: &Policy,
     ) -> Result<HashMap<Id, BoardAround>, StoreError>;
+    /// Cards of tasks; tasks without one are left out.
+    async fn board_cards(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+    ) -> Result<HashMap<Id, Card>, StoreError>;
     /// Titles and progress of epics.
     async fn epics_progress(
         &self,
@@ -262,20 +268,24 @@ impl ShelfSql {
         let (wanted, order) = (outer.sql(), shelf.order());
         let is_searched = !wanted.is_empty();
         let of_project = if query.project.is_some() { "AND j.id = $2" } else { "" };
-        let wanted = if is_searched { format!("WHERE {wanted}") } else { String::new() };
-        let from = |limit: usize| {
+        let wanted = match (is_postgres, is_searched) {
+            (true, true) => format!("WHERE j.org = $1 {of_project} AND {wanted}"),
+            (true, false) => format!("WHERE j.org = $1 {of_project}"),
+            (false, true) => format!("WHERE {wanted}"),
+            (false, false) => String::new(),
+        };
+        let best = |columns: &str, limit: usize| {
             let limit = if is_searched { SEARCHED_MAX } else { limit };
-            let best = format!(
-                "(SELECT t.id FROM tasks t {index} WHERE {found} ORDER BY {order} LIMIT {limit}) f"
-            );
-            match is_postgres {
-                true => format!(
-                    "(SELECT f.id FROM projects j CROSS JOIN LATERAL {best} \
-                     WHERE j.org = $1 {of_project}) f JOIN tasks t ON t.id = f.id"
-                ),
-                // The join goes from the few found ids to their rows; a CROSS JOIN keeps that order.
-                false => format!("{best} CROSS JOIN tasks t ON t.id = f.id"),
-            }
+            format!(
+                "(SELECT {columns} FROM tasks t {index} WHERE {found} ORDER BY {order} LIMIT {limit})"
+            )
+        };
+        let from = |limit: usize| match is_postgres {
+            // Whole rows: a join of the found ids with all tasks could be planned as a scan of them.
+            true => format!("projects j CROSS JOIN LATERAL {} t", best("t.*", limit)),
+            // SQLite would sort whole rows. The join goes from the few found ids to their rows; a CROSS JOIN keeps
+            // that order.
+            false => format!("{} f CROSS JOIN tasks t ON t.id = f.id", best("t.id", limit)),
         };
         let limit = shelf.limit(query.limit);
         let rows = format!(
@@ -284,8 +294,13 @@ impl ShelfSql {
             from(limit)
         );
         let most = COUNT_MAX + 1;
+        let counted = match (is_postgres, is_searched) {
+            // Without a filter the index alone counts.
+            (false, false) => format!("{} f", best("t.id", most)),
+            _ => from(most),
+        };
         let count =
-            format!("SELECT count(*) FROM (SELECT 1 FROM {} {wanted} LIMIT {most}) c", from(most));
+            format!("SELECT count(*) FROM (SELECT 1 FROM {counted} {wanted} LIMIT {most}) c");
         Self { rows, count, filter: outer }
     }
 }

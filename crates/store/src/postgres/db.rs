@@ -10,6 +10,7 @@ use deadpool_postgres::Object;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
+use crate::STATEMENTS;
 use crate::postgres::errors::Trouble;
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
@@ -90,6 +91,7 @@ impl Db {
     }
 
     pub async fn prepare_cached(&self, sql: &str) -> Result<Statement, Error> {
+        tracing::trace!(target: STATEMENTS, sql);
         Ok(match &self.pooled {
             None => Statement::Named(self.line().prepare_cached(sql).await?),
             Some(types) => {

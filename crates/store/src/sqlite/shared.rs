@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use callboard_domain::time::Timestamp;
 use rusqlite::config::DbConfig;
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
-use crate::StoreError;
 use crate::clock::{Clock, Floor};
 use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
@@ -17,6 +17,7 @@ use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::writer::{self, Writer};
 use crate::sqlite::{Shared, SqliteStore, bell, identity, read, schema, turnstile};
 use crate::watch::Watch;
+use crate::{STATEMENTS, StoreError};
 
 /// Idle read connections kept open.
 const READERS_KEPT: usize = 4;
@@ -164,10 +165,26 @@ impl Shared {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&self.path, flags)
             .and_then(|db| configure(&db).map(|()| db))
+            .and_then(|db| self.traced(db))
             .map_err(from_sqlite);
         // The guard is asked even when the open failed: it has the better message for a missing file.
         self.guard.check()?;
         opened
+    }
+
+    /// Traces the statements of a connection, if its trace is wanted when the connection is opened.
+    fn traced(&self, mut db: Connection) -> rusqlite::Result<Connection> {
+        if tracing::enabled!(target: STATEMENTS, tracing::Level::TRACE) {
+            let file = self.path.clone();
+            let trace = move |event: TraceEvent<'_>| {
+                if let TraceEvent::Stmt(statement, _) = event {
+                    let sql = statement.sql();
+                    tracing::trace!(target: STATEMENTS, file = %file.display(), sql = &*sql);
+                }
+            };
+            db.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(trace))?;
+        }
+        Ok(db)
     }
 
     pub(crate) fn read<T>(

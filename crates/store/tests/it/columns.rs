@@ -212,6 +212,8 @@ async fn what_stands_around_tasks_is_read(f: Fixture) {
     let states = async || {
         let around = f.store.board_around(&f.home.org, &[task, ready], &f.policy).await.unwrap();
         assert!(around[&ready.id].deps.is_empty());
+        let cards = f.store.board_cards(&f.home.org, &[task, ready]).await.unwrap();
+        assert!(cards.iter().all(|(id, card)| *card == around[id].card), "{cards:?}");
         let deps = around[&task.id].deps.iter();
         deps.map(|dep| (dep.title.clone(), dep.state)).collect::<Vec<_>>()
     };

@@ -19,6 +19,7 @@ mod limits;
 mod numbers;
 mod org;
 mod pages;
+mod plans;
 mod pooler;
 mod postgres;
 mod proxy;

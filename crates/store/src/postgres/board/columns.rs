@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use callboard_domain::board::card::Card;
 use callboard_domain::board::column::OpenDep;
 use callboard_domain::board::plan::Plan;
 use callboard_domain::event::LoggedEvent;
@@ -222,6 +223,20 @@ impl BoardStore for PostgresStore {
         self.shared
             .read_in(org, |db, _| async move {
                 around(&db, tasks, policy, clock::now(&db, &self.shared.clock).await?).await
+            })
+            .await
+    }
+
+    async fn board_cards(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+    ) -> Result<HashMap<Id, Card>, StoreError> {
+        let ids = &uuids(tasks);
+        self.shared
+            .read_in(org, |db, _| async move {
+                let found = cards::of_tasks(&db, ids, false).await?.into_iter();
+                Ok(found.map(|(id, beside)| (id, beside.card)).collect())
             })
             .await
     }

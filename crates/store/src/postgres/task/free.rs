@@ -46,9 +46,11 @@ pub(crate) async fn tasks(
             by_plan(&best)
         }
     };
+    // Each found task is looked up by itself: a join could be planned as a scan of all tasks.
     let sql = format!(
         "WITH RECURSIVE {found} SELECT {}, {} \
-         FROM found f JOIN tasks t ON t.id = f.id LEFT JOIN tasks p ON p.id = t.parent \
+         FROM found f CROSS JOIN LATERAL (SELECT t.* FROM tasks t WHERE t.id = f.id OFFSET 0) t \
+             LEFT JOIN tasks p ON p.id = t.parent \
              LEFT JOIN attempts a ON a.id = t.newest_attempt {best}",
         TASK, ATTEMPT
     );

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use callboard_domain::board::card::Card;
 use callboard_domain::board::column::OpenDep;
 use callboard_domain::board::plan::Plan;
 use callboard_domain::event::LoggedEvent;
@@ -210,6 +211,17 @@ impl BoardStore for SqliteStore {
                 Ok((task.id, BoardAround { card, deps: deps(db, *task, policy, now)? }))
             };
             tasks.iter().map(around).collect::<Result<_>>().map_err(from_sqlite)
+        })
+    }
+
+    async fn board_cards(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+    ) -> Result<HashMap<Id, Card>, StoreError> {
+        self.shared.read_in(org, |db, _, _| {
+            let card = |task: &TaskId| Ok((task.id, cards::of_task(db, *task)?));
+            tasks.iter().map(card).collect::<Result<_>>().map_err(from_sqlite)
         })
     }
 
