@@ -211,3 +211,27 @@ async fn each_card_says_why_it_waits() {
     let columns = columns.expect("readable").it.columns;
     assert!(columns.iter().map(|column| column.column).eq(Column::ALL));
 }
+
+/// The log is shared by the orgs of a store; a reader learns only the numbers of its own events.
+#[tokio::test]
+async fn the_newest_event_is_that_of_the_org() {
+    let w = world().await;
+    let (here, there): (Arc<str>, Arc<str>) = ("default".into(), "other".into());
+    let newest = async |org| w.engine.last_seq_in(org).await.expect("readable");
+    w.engine.store().settle(Place::of_org("other")).await.expect("settles");
+    assert_eq!(newest(&there).await, 0);
+    w.task("first", &[], None).await;
+    let first = newest(&here).await;
+    assert_eq!((first, newest(&there).await), (w.engine.last_seq().await.expect("readable"), 0));
+    let mut other = op("human:ana");
+    other.principal.org = there.clone();
+    let draft = TaskDraft { title: "elsewhere".into(), ..TaskDraft::default() };
+    w.engine.task_create(&other, draft).await.expect("created");
+    let elsewhere = newest(&there).await;
+    assert!(elsewhere > first);
+    // Asked again, with nothing new and with news.
+    assert_eq!((newest(&here).await, newest(&here).await), (first, first));
+    w.task("second", &[], None).await;
+    assert!(newest(&here).await > elsewhere);
+    assert_eq!(newest(&there).await, elsewhere);
+}

@@ -1,6 +1,7 @@
 //! Read models: one task, pages of tasks, attempts and events. Reads never write.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
@@ -38,6 +39,28 @@ pub struct AttemptFilter {
     pub health: Vec<Health>,
     pub after: Option<(Timestamp, Id)>,
     pub limit: usize,
+}
+
+/// The newest events of orgs. The log has no index by org: without this memory, each page of a quiet org would read
+/// the events of all others back to its own newest one.
+#[derive(Default)]
+pub(crate) struct NewestEvents(Mutex<HashMap<Arc<str>, NewestEvent>>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct NewestEvent {
+    seq: u64,
+    /// The end of the log when the org's events were looked for.
+    looked_to: u64,
+}
+
+impl NewestEvents {
+    fn of(&self, org: &str) -> Option<NewestEvent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(org).copied()
+    }
+
+    fn keep(&self, org: &Arc<str>, newest: NewestEvent) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(org.clone(), newest);
+    }
 }
 
 impl Engine {
@@ -227,8 +250,19 @@ impl Engine {
 
     /// The number of an org's newest event. Its readers must not learn the numbers of other orgs.
     pub async fn last_seq_in(&self, org: &Arc<str>) -> Result<u64, EngineError> {
-        let newest = self.parts.store.events_back(BackQuery::of(org.clone(), 1)).await?;
-        Ok(newest.first().map_or(0, |event| event.seq))
+        let store = &self.parts.store;
+        // The end of the log comes first: an event that is committed meanwhile is found by the next look.
+        let end = store.last_seq().await?;
+        let known = self.newest_events.of(org).filter(|known| known.looked_to <= end);
+        let NewestEvent { seq, looked_to } = known.unwrap_or_default();
+        if known.is_some() && looked_to == end {
+            return Ok(seq);
+        }
+        let query = BackQuery { after: looked_to, ..BackQuery::of(org.clone(), 1) };
+        let newest = store.events_back(query).await?;
+        let seq = newest.first().map_or(seq, |event| event.seq);
+        self.newest_events.keep(org, NewestEvent { seq, looked_to: end });
+        Ok(seq)
     }
 
     pub async fn last_seq(&self) -> Result<u64, EngineError> {
