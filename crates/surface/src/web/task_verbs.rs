@@ -294,7 +294,8 @@ pub(super) async fn carry_out(
             "The task is free again.".into()
         }
         "reopen" => {
-            engine.task_reopen(&op, id).await?;
+            // `task_reopen` is for work in review; a closed task moves back to the initial status.
+            engine.task_transition(&op, id, engine.policy().initial().name.clone()).await?;
             "The task is open again.".into()
         }
         "edit" => {
