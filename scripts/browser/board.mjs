@@ -18,6 +18,7 @@ export const WIDTHS = [1280, 390];
 // How long a page may take to show something that no rule puts a number on.
 export const SOON = 10_000;
 const LIMIT = 300_000;
+const PROTOCOL = '2026-07-28';
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22a', 'wcag22aa', 'best-practice'];
 
 // A home of its own: no settings and no marks of trust of the person who runs the lane.
@@ -67,6 +68,31 @@ export class Board {
   // Calls a tool as an actor.
   call(actor, tool, input) {
     return JSON.parse(this.cli('call', tool, JSON.stringify(input), '--toolsets', 'all', '--actor', actor));
+  }
+
+  // As `call`, over HTTP in the toolset graph: many times faster, and many at a time.
+  async ask(actor, tool, input) {
+    const prefix = 'io.modelcontextprotocol';
+    const meta = {
+      [`${prefix}/protocolVersion`]: PROTOCOL,
+      [`${prefix}/clientCapabilities`]: {},
+      [`${prefix}/clientInfo`]: { name: 'browser-lane', version: '1' },
+    };
+    const params = { name: tool, arguments: input, _meta: meta };
+    const answer = await fetch(`${this.url}/mcp/graph?actor=${actor}`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        Accept: 'application/json, text/event-stream',
+        'MCP-Protocol-Version': PROTOCOL,
+        'Mcp-Method': 'tools/call',
+        'Mcp-Name': tool,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    });
+    const { result, error } = await answer.json();
+    if (error || result.isError) throw new Error(`${actor} ${tool}: ${JSON.stringify(error ?? result.content)}`);
+    return result.structuredContent;
   }
 
   // The id of the task with this title.

@@ -5,6 +5,7 @@
 
 mod baseline;
 mod bed;
+mod board;
 mod claims;
 mod jobs;
 mod knowledge;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
+pub use board::fill as fill_board;
 pub use shared::cmd_server;
 pub use wake::cmd_waiter;
 
@@ -46,6 +48,7 @@ pub struct BenchArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum BenchPart {
+    Board(board::BoardArgs),
     Knowledge(knowledge::KnowledgeArgs),
     Waits(waits::WaitsArgs),
 }
@@ -133,6 +136,8 @@ pub struct Scale {
     pub race_tasks: usize,
     pub starts: usize,
     pub shared_tasks: usize,
+    /// Tasks of the large board.
+    pub board_tasks: usize,
 }
 
 impl Scale {
@@ -150,6 +155,7 @@ impl Scale {
             race_tasks: 200,
             starts: 10,
             shared_tasks: 20_000,
+            board_tasks: 100_000,
         };
         if !quick {
             return full;
@@ -167,10 +173,12 @@ impl Scale {
             race_tasks: 50,
             starts: 3,
             shared_tasks: 3_000,
+            board_tasks: 10_000,
         }
     }
 }
 
+const BOARD: &str = "pages of the board";
 const WAITS: &str = "waits over HTTP, and reads among them";
 
 /// Runs all measurements; `say` reports what is being measured.
@@ -192,6 +200,16 @@ pub fn run(
     match (&args.part, postgres) {
         (Some(BenchPart::Knowledge(part)), _) => {
             return knowledge::measure(part, args.quick, &runtime, folder.path(), &say);
+        }
+        (Some(BenchPart::Board(_)), None) => {
+            say(BOARD);
+            return board::measure(&runtime, folder.path(), None, scale);
+        }
+        (Some(BenchPart::Board(_)), Some(url)) => {
+            say(BOARD);
+            return shared::in_schema(&runtime, url, |site| {
+                board::measure(&runtime, folder.path(), Some(site), scale)
+            });
         }
         (Some(BenchPart::Waits(_)), None) => {
             say(WAITS);

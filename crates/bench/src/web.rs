@@ -57,6 +57,11 @@ impl Served {
         )
     }
 
+    /// The request of a page.
+    pub fn page(&self, path: &str) -> String {
+        format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\n\r\n", self.address)
+    }
+
     /// One value of `/metrics`.
     pub async fn metric(&self, name: &str) -> anyhow::Result<f64> {
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);

@@ -1,4 +1,5 @@
-//! `callboard bench`, and the server and waiter processes that it starts.
+//! `callboard bench`, the server and waiter processes that it starts, and `bench-fill`, which makes many tasks on a
+//! board.
 
 use std::io::Write;
 
@@ -22,6 +23,19 @@ pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure
     figures.iter().try_for_each(|figure| out.line(&figure.line()))
 }
 
+/// Make many tasks in every state, to see how the board holds up
+#[derive(clap::Args, Debug)]
+pub struct FillArgs {
+    /// How many tasks to make
+    tasks: usize,
+}
+
+pub async fn cmd_fill(context: &Context, args: FillArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let filled = bench::fill_board(open.engine(), &open.op("bench-fill"), args.tasks).await;
+    filled.map_err(failed)
+}
+
 pub async fn cmd_waiter() -> Result<(), Failure> {
     apart(|| bench::cmd_waiter(print)).await
 }
@@ -41,7 +55,9 @@ async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(anyhow::Error::from)
-        .flatten()
-        .map_err(|error| Failure::new(Exit::Failure, "BENCH_FAILED", format!("{error:#}")))
+    done.map_err(anyhow::Error::from).flatten().map_err(failed)
+}
+
+fn failed(error: anyhow::Error) -> Failure {
+    Failure::new(Exit::Failure, "BENCH_FAILED", format!("{error:#}"))
 }

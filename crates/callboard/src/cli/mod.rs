@@ -177,6 +177,8 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     Bench(callboard_bench::BenchArgs),
     #[command(hide = true)]
+    BenchFill(bench::FillArgs),
+    #[command(hide = true)]
     BenchServer,
     #[command(hide = true)]
     BenchWaiter,
@@ -303,6 +305,7 @@ impl Command {
             Command::Restore(args) => restore::cmd_restore(context, args).await,
             Command::Migrate(args) => migrate::cmd_migrate(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
+            Command::BenchFill(args) => bench::cmd_fill(context, args).await,
             Command::BenchServer => bench::cmd_server().await,
             Command::BenchWaiter => bench::cmd_waiter().await,
             Command::Completions(args) => completions::cmd_completions(context, args),
