@@ -6,6 +6,7 @@
 mod words;
 
 use crate::actor::Actor;
+use crate::board::card::ReviewState;
 use crate::board::plan::PlanId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
@@ -235,6 +236,13 @@ pub enum Refusal {
         task: TaskId,
         label: String,
     },
+    /// Another verdict stands than the one that the caller saw.
+    ReviewDecided {
+        task: TaskId,
+        saw: ReviewState,
+        /// The state of the review, the actor of its last step, and when; `None` where the review was withdrawn.
+        now: Option<(ReviewState, Actor, Timestamp)>,
+    },
     /// The settings require an approval before work is merged.
     NotApproved {
         task: TaskId,
@@ -448,6 +456,7 @@ impl Refusal {
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
+            Self::ReviewDecided { .. } => "REVIEW_DECIDED",
             Self::NotApproved { .. } => "NOT_APPROVED",
             Self::AgentAtWork { .. } => "AGENT_AT_WORK",
             Self::NotAuto { .. } | Self::NotPair { .. } => "TASK_TYPE_MISMATCH",
@@ -551,6 +560,7 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::ReviewDecided { .. }
             | Self::NotApproved { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }

@@ -74,6 +74,40 @@ words! {
 }
 
 words! {
+    /// What a person does with a task on a page or in a terminal. Agents have the verbs of their toolset.
+    PersonVerb {
+        /// Notes, words to an agent, drafts of comments.
+        Write => "write",
+        RunChecks => "run_checks",
+        /// Start an agent, stop an agent, take a task back from its holder.
+        RunAgent => "run_agent",
+        /// Change a task, its order and its dependencies.
+        Edit => "edit",
+        Attest => "attest",
+        Approve => "approve",
+        SendBack => "send_back",
+        /// Answer the question of an agent.
+        Answer => "answer",
+        Merge => "merge",
+        Rebase => "rebase",
+        Remove => "remove",
+    }
+}
+
+impl PersonVerb {
+    /// The least profile of a person who uses the verb. The pages, the board's tools and the engine ask here.
+    pub const fn least_profile(self) -> Profile {
+        match self {
+            Self::Write | Self::RunChecks | Self::RunAgent => Profile::PairWorker,
+            Self::Edit | Self::Attest | Self::Approve | Self::SendBack | Self::Answer => {
+                Profile::Operator
+            }
+            Self::Merge | Self::Rebase | Self::Remove => Profile::Maintainer,
+        }
+    }
+}
+
+words! {
     /// How far a caller is trusted, whatever profile it asks for.
     Lane {
         Kagan => "kagan",
@@ -150,6 +184,11 @@ impl Rights {
         }
     }
 
+    /// Judges a verb of a person. `tool` is the caller's own word for the verb.
+    pub fn judge_verb(&self, tool: &str, verb: PersonVerb) -> Result<(), Refusal> {
+        self.judge_from(tool, Scope::TasksWrite, verb.least_profile())
+    }
+
     /// Judges everything that a command requires except the task it changes.
     pub fn judge_command(
         &self,
@@ -219,6 +258,32 @@ mod tests {
             };
             assert_eq!(rights.profile().as_str(), got, "{lane} {wanted}");
         }
+    }
+
+    /// Each profile with the verbs that it adds to those of the profile before it.
+    #[test]
+    fn a_verb_of_a_person_needs_a_profile() {
+        let mut before: Vec<&str> = Vec::new();
+        for (profile, added) in [
+            (Profile::Viewer, ""),
+            (Profile::Planner, ""),
+            (Profile::PairWorker, "write run_checks run_agent"),
+            (Profile::Operator, "edit attest approve send_back answer"),
+            (Profile::Maintainer, "merge rebase remove"),
+        ] {
+            let (lane, profile_wanted) = (Lane::KaganAdmin, Some(profile));
+            let rights = Rights { lane, profile_wanted, ..Rights::default() };
+            let may = |verb: &&PersonVerb| rights.judge_verb("web", **verb).is_ok();
+            let mut found: Vec<&str> =
+                PersonVerb::ALL.iter().filter(may).map(|verb| verb.as_str()).collect();
+            before.extend(added.split_whitespace());
+            found.sort_unstable();
+            before.sort_unstable();
+            assert_eq!(found, before, "{profile:?}");
+        }
+        let only_reads = Rights { scopes: vec![Scope::TasksRead], ..Rights::default() };
+        let refused = only_reads.judge_verb("web", PersonVerb::Write);
+        assert!(matches!(refused, Err(Refusal::AuthorizationDenied { .. })), "{refused:?}");
     }
 
     #[test]

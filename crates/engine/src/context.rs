@@ -8,7 +8,7 @@ use callboard_domain::crew::AgentId;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, RetryKey};
-pub use callboard_domain::rights::{Rights, Scope};
+pub use callboard_domain::rights::{PersonVerb, Rights, Scope};
 use callboard_domain::token::TokenId;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +53,17 @@ impl Principal {
     /// Judges a change of a task before anything runs, is read or is made for it; `act` judges again.
     pub(crate) fn judge_on(&self, verb: &str, task: TaskId) -> Result<(), Refusal> {
         self.judge(verb, Scope::TasksWrite)?;
+        self.rights.judge_task(task)
+    }
+
+    /// As `judge_on`, for a verb that only people and trusted agents have.
+    pub(crate) fn judge_verb_on(
+        &self,
+        tool: &str,
+        verb: PersonVerb,
+        task: TaskId,
+    ) -> Result<(), Refusal> {
+        self.rights.judge_verb(tool, verb)?;
         self.rights.judge_task(task)
     }
 

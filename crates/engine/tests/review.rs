@@ -7,7 +7,7 @@ use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::review::snooze::{Snooze, SnoozeUntil};
 use callboard_domain::review::{DiffSide, ReviewComment};
-use callboard_domain::rights::{Profile, Rights};
+use callboard_domain::rights::{Lane, Profile, Rights};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
@@ -71,7 +71,7 @@ async fn world() -> World {
 }
 
 fn op(who: &str) -> OpContext {
-    OpContext::new(Principal::local(who.parse().expect("an actor")), "test")
+    op_with(who, Rights { lane: Lane::KaganAdmin, ..Rights::default() })
 }
 
 fn op_with(who: &str, rights: Rights) -> OpContext {
@@ -164,7 +164,7 @@ async fn rights_say_what_a_caller_may_keep() {
     let world = world().await;
     let (engine, task, other) = (&world.engine, world.in_review().await, world.in_review().await);
     let viewer = Rights { profile_wanted: Some(Profile::Viewer), ..Rights::default() };
-    let elsewhere = Rights { task: Some(other), ..Rights::default() };
+    let elsewhere = Rights { task: Some(other), lane: Lane::KaganAdmin, ..Rights::default() };
     let snooze =
         || Snooze { key: "review".into(), until: SnoozeUntil::Changes { fingerprint: "1".into() } };
     for (rights, drafts, looks) in [

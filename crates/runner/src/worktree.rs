@@ -4,6 +4,7 @@
 //! and lines of `info/exclude`. A checkout of the user is never touched, nor is a branch that we did not make. Hooks do
 //! not run.
 
+mod answer;
 mod branch;
 mod changes;
 mod diff;
@@ -132,6 +133,16 @@ impl Worktrees for LocalWorktrees {
         lines: RangeInclusive<u32>,
     ) -> Result<FileLines, WorktreeFault> {
         changes::lines(worktree, target, path, lines).await
+    }
+
+    async fn lines_changed_in(
+        &self,
+        worktree: &Worktree,
+        since: &str,
+        path: &str,
+        lines: RangeInclusive<u32>,
+    ) -> Result<Option<String>, WorktreeFault> {
+        answer::lines_changed_in(worktree, since, path, lines).await
     }
 
     async fn worktree_remove(

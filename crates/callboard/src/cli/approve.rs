@@ -38,14 +38,14 @@ pub async fn cmd_approve(context: &Context, args: ApproveArgs) -> Result<(), Fai
     let open = context.open().await?;
     let id = open.task_id(&args.id).await?;
     let op = open.op_long("approve")?;
-    let approved = match open.engine().task_approve(&op, id, args.message).await {
+    let approved = match open.engine().task_approve(&op, id, args.message, None).await {
         Ok(approved) => approved,
         refused @ Err(_) => return open.print_moved(id, refused),
     };
     let waits = approved.it.task.phase == Phase::Review;
     if waits && args.merge {
         let At { now, .. } = approved;
-        let wish = MergeWish { push: args.push, settings: args.settings };
+        let wish = MergeWish { push: args.push, settings: args.settings, seen: None };
         return match open.engine().review_merge_with(&op, id, wish).await {
             Ok(Reviewed { record, end }) => {
                 open.print_merged(At { it: record, now }, end, args.push)

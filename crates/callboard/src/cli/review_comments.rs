@@ -19,16 +19,19 @@ pub fn comment_lines(comments: &ReviewComments) -> String {
     let line = |(n, seen): (usize, &CommentSeen)| {
         let comment = &seen.sent.comment;
         let said = comment.text.lines().next().unwrap_or_default();
-        let (place, state) = (plain(&place(comment)), state_words(seen.state));
+        let (place, state) = (plain(&place(comment)), state_words(seen));
         format!("{}. {place}, {state}: {}", n + 1, plain(said))
     };
     let lines: Vec<String> = last_round(comments).enumerate().map(line).collect();
     lines.join("\n")
 }
 
-fn state_words(state: Option<CommentState>) -> String {
-    match state {
-        Some(CommentState::Answered) => "answered".into(),
+fn state_words(seen: &CommentSeen) -> String {
+    match seen.state {
+        Some(CommentState::Answered) => match &seen.commit {
+            Some(commit) => format!("answered in {}", commit.get(..7).unwrap_or(commit)),
+            None => "answered".into(),
+        },
         Some(CommentState::NotTouched) => "not touched".into(),
         Some(CommentState::Moved { line }) => format!("moved to line {line}"),
         None => "file not readable here".into(),
@@ -39,7 +42,7 @@ pub fn comments_json(comments: &ReviewComments) -> Value {
     last_round(comments).map(comment_json).collect()
 }
 
-fn comment_json(CommentSeen { sent, state }: &CommentSeen) -> Value {
+fn comment_json(CommentSeen { sent, state, commit }: &CommentSeen) -> Value {
     let line = match state {
         Some(CommentState::Moved { line }) => Some(line),
         Some(CommentState::Answered | CommentState::NotTouched) | None => None,
@@ -59,5 +62,6 @@ fn comment_json(CommentSeen { sent, state }: &CommentSeen) -> Value {
         "sent_at": rfc3339_ms(sent.sent_at),
         "state": state.map(CommentState::as_str),
         "line": line,
+        "answered_in": commit,
     })
 }

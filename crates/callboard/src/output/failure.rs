@@ -265,6 +265,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NotCancelable { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::ReviewDecided { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
@@ -314,6 +315,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         }
         Refusal::IllegalMove { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::ReviewDecided { .. }
         | Refusal::AgentAtWork { .. } => "callboard task show ID",
         Refusal::NotApproved { .. } => "callboard approve ID --merge",
         Refusal::JobNotFound { .. } => "callboard job list",

@@ -60,4 +60,5 @@ mod web_knowledge;
 mod web_mail;
 mod web_plans;
 mod web_record;
+mod web_review;
 mod web_settings;

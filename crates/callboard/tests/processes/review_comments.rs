@@ -65,6 +65,7 @@ fn send_back(shop: &Shop, task: TaskId, comments: &[ReviewComment]) {
                 head: Some("abcd".into()),
                 ..ReviewSends::default()
             },
+            seen: None,
         };
         let command = Command::ReviewDecide(decision);
         let (tool, retry_key, policy) = ("test", None, Arc::default());

@@ -19,6 +19,7 @@ use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
+use crate::review::verdict::VerdictMark;
 use crate::runs::delivery::{Receipt, Topic, Webhook};
 use crate::runs::job::{JobId, JobKind};
 use crate::runs::run::{Artifact, Terminal};
@@ -276,6 +277,8 @@ pub enum Command {
         checked: Option<Checked>,
         /// As in `TaskTransition`.
         work: Option<String>,
+        /// As in `ReviewDecide`.
+        seen: Option<VerdictMark>,
     },
     /// Records the outcome of a merge or a rebase.
     ReviewSettle(ReviewSettle),

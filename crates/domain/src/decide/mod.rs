@@ -16,7 +16,9 @@ pub use board::card::{label_of, same_column};
 pub use board::session::{SessionGround, session_gate};
 pub(crate) use knowledge::tags as judge_tags;
 pub use review::reject::{Rejected, rejected};
-pub use review::{AGENT_LINGERS, MergeGate, agent_at_work, at_work, merge_gate, rebase_gate};
+pub use review::{
+    AGENT_LINGERS, MergeGate, MergeNeeds, agent_at_work, at_work, merge_gate, rebase_gate,
+};
 pub use task::attempt::{BeginGround, begin_gate, judge_actor, judge_session_key};
 pub use task::check::{checks_to_run, checks_unknown, judge_run_request, log_of};
 pub use task::verification;
@@ -136,9 +138,10 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
             review::review_request(world, *task, summary, now)
         }
         Command::ReviewDecide(c) => review::review_decide(world, c, now),
-        Command::ReviewClear { task, needs_approval, checked, work } => {
-            let seen = (checked.as_ref(), work.as_deref());
-            review::review_clear(world, *task, *needs_approval, seen, now)
+        Command::ReviewClear { task, needs_approval, checked, work, seen } => {
+            let needs =
+                MergeNeeds { approval: *needs_approval, work: work.as_deref(), seen: *seen };
+            review::review_clear(world, *task, checked.as_ref(), needs, now)
         }
         Command::ReviewSettle(c) => review::review_settle(world, c, now),
         Command::SessionBegin(c) => session::session_begin(world, c, now),

@@ -53,7 +53,7 @@ event_names! {
     TaskScratchpad => "task.scratchpad", "The notes beside a task change.", ["chars"];
     TaskDependencyAdded => "task.dependency_added", "A dep is added.", ["dep"];
     TaskDependencyRemoved => "task.dependency_removed", "A dep is removed.", ["dep"];
-    CheckRan => "check.ran", "A command check ran.", ["index", "result", "tree"];
+    CheckRan => "check.ran", "A command check ran.", ["index", "result", "tree", "took_ms"];
     CheckAttested => "check.attested", "A manual check is attested.", ["index", "result"];
     AttemptStarted => "attempt.started", "An attempt begins.", ["kind", "fence"];
     AttemptHeartbeat => "attempt.heartbeat", "The actor of an attempt reports.", ["progress"];

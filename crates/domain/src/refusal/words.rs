@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Quota, Refusal, Unactionable};
+use crate::board::card::ReviewState;
 use crate::ids::TaskId;
 use crate::limits::BLOCKERS_MAX;
 use crate::rights::Scope;
@@ -51,6 +52,18 @@ impl Refusal {
             Self::ReviewNotReady { task, label } => {
                 format!("task {task} is {label}; only a task in review can be reviewed")
             }
+            Self::ReviewDecided { task, now, .. } => match now {
+                Some((ReviewState::Approved, by, _)) => {
+                    format!("{by} approved {task} after you looked")
+                }
+                Some((ReviewState::Rejected, by, _)) => {
+                    format!("{by} sent {task} back after you looked")
+                }
+                Some((ReviewState::Requested, by, _)) => {
+                    format!("{by} requested a new review of {task} after you looked")
+                }
+                None => format!("the verdict on {task} was withdrawn after you looked"),
+            },
             Self::NotApproved { task } => {
                 format!("the settings require an approval before {task} is merged")
             }
@@ -244,6 +257,7 @@ impl Refusal {
                 "remove these dependencies, or the dependent tasks, first"
             }
             Self::ReviewNotReady { .. } => "request_review puts the task into review",
+            Self::ReviewDecided { .. } => "read the review as it stands now, then decide again",
             Self::NotApproved { .. } => "approve the task first",
             Self::AgentAtWork { .. } => "stop the agent first, or wait until it ends",
             Self::NotAuto { .. } => "set the task's task_type to AUTO first",
@@ -428,6 +442,7 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::ReviewDecided { .. }
             | Self::NotApproved { .. }
             | Self::AgentAtWork { .. }
             | Self::NotAuto { .. }

@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod message;
 pub mod snooze;
+pub mod verdict;
 
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +138,16 @@ impl ReviewComment {
     /// The order of comments in a message: by file, then by line.
     pub fn place(&self) -> (&str, u32, u32) {
         (&self.path, self.first_line, self.last_line)
+    }
+}
+
+impl ReviewDraft {
+    /// The draft on the same lines of a changed file, where they begin at another line now.
+    pub fn moved_to(mut self, line: u32, blob: String) -> Self {
+        let comment = &mut self.comment;
+        comment.last_line = line.saturating_add(comment.last_line - comment.first_line);
+        (comment.first_line, comment.blob) = (line, blob);
+        self
     }
 }
 

@@ -155,8 +155,26 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictSource {
-    Run { exit_code: Option<i32>, log: String },
-    Attested { by: Actor },
+    Run {
+        exit_code: Option<i32>,
+        log: String,
+        /// How long the command ran; runs that older servers recorded have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        took_ms: Option<u64>,
+    },
+    Attested {
+        by: Actor,
+    },
+}
+
+impl Verdict {
+    /// How long the command of the check ran.
+    pub fn took_ms(&self) -> Option<u64> {
+        match self.source {
+            VerdictSource::Run { took_ms, .. } => took_ms,
+            VerdictSource::Attested { .. } => None,
+        }
+    }
 }
 
 impl Check {

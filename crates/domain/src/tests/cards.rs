@@ -276,6 +276,34 @@ fn a_merge_is_cleared_by_checks_and_then_simply_true() {
     assert_eq!(review.merge_commit.as_deref(), Some("c1"));
 }
 
+/// `seen` is the verdict that a reviewer saw, in the form that a page carries.
+#[test]
+fn a_verdict_on_a_review_that_was_decided_since_is_refused() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  begin A as=s                                =>
+        w1  ask A                                       =>
+        ana approve A unmerged seen=approved.0.5        => REVIEW_DECIDED
+        ana approve A unmerged seen=requested.0.0       =>
+        ben approve A unmerged seen=requested.0.0       => REVIEW_DECIDED
+        ben reject A seen=requested.0.0                 => REVIEW_DECIDED
+        ben clear A seen=requested.0.0                  => REVIEW_DECIDED
+        ben clear A approved seen=requested.0.0         => REVIEW_DECIDED
+        ? A                                             => in_review w1
+        ben reject A                                    =>
+        ana clear A seen=requested.0.0                  => REVIEW_DECIDED
+        ana approve A unmerged seen=requested.0.0       => REVIEW_DECIDED
+        w1  ask A                                       =>
+        ana reject A seen=requested.0.0                 => REVIEW_DECIDED
+        w2  approve A unmerged plainly                  =>
+        ana reject A seen=requested.1.0                 =>
+        ? A                                             => in_progress w1
+        ",
+    );
+}
+
 #[test]
 fn an_approval_counts_for_the_files_it_was_given_for() {
     table(
@@ -328,7 +356,7 @@ fn a_merge_waits_for_an_approval_and_for_whoever_works() {
 
 #[test]
 fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
-    use crate::decide::{MergeGate, agent_at_work, merge_gate, rebase_gate};
+    use crate::decide::{MergeGate, MergeNeeds, agent_at_work, merge_gate, rebase_gate};
     let code = |gate: Result<MergeGate, Refusal>| match gate {
         Ok(MergeGate::Open) => "open",
         Ok(MergeGate::Occupied(_)) => "stop first",
@@ -341,7 +369,7 @@ fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
         let card = model.card("A").clone();
         let newest = task.newest_attempt.and_then(|id| model.rows.attempts.get(&id));
         let agent = agent_at_work(newest, &[]);
-        let merge = merge_gate(task, &card, agent.clone(), false, None);
+        let merge = merge_gate(task, &card, agent.clone(), MergeNeeds::default());
         (code(merge), code(rebase_gate(task, agent)))
     };
     let (job, pair) = ("begin A as=s kind=job", "begin A as=s kind=pair");

@@ -18,6 +18,7 @@ use crate::needs::Needs;
 use crate::policy::{Phase, Policy};
 use crate::pulls::LOCAL;
 use crate::refusal::Refusal;
+use crate::review::verdict::VerdictMark;
 use crate::runs::job::{JobId, JobState};
 use crate::runs::run::OpenRuns;
 use crate::task::attempt::AttemptKind;
@@ -227,12 +228,14 @@ impl Model {
                 checked: self.checked(task, &option("ran"), option("tree")),
                 work: option("work"),
                 sends: ReviewSends::default(),
+                seen: self.verdict_seen(&option("seen")),
             }),
             "clear" => Command::ReviewClear {
                 task,
                 needs_approval: has("approved"),
                 checked: self.checked(task, &option("ran"), option("tree")),
                 work: option("work"),
+                seen: self.verdict_seen(&option("seen")),
             },
             "merged" | "unmergeable" | "rebased" | "conflict" => {
                 let files = vec!["a.rs".to_owned()];
@@ -404,13 +407,22 @@ impl Model {
     }
 
     /// `0:pass,1:fail`, run on the task as it is now.
+    /// The verdict that a line says its actor saw, as forms carry it.
+    fn verdict_seen(&self, text: &Option<String>) -> Option<VerdictMark> {
+        text.as_ref().map(|text| text.parse().expect("a verdict"))
+    }
+
     fn checked(&self, id: TaskId, ran: &Option<String>, tree: Option<String>) -> Option<Checked> {
         let TaskRows { task, deps, .. } = self.rows.tasks.get(&id)?;
         let verdict = |pass| Verdict {
             pass,
             at: self.now,
             tree: tree.clone(),
-            source: VerdictSource::Run { exit_code: Some(i32::from(!pass)), log: "log".into() },
+            source: VerdictSource::Run {
+                exit_code: Some(i32::from(!pass)),
+                log: "log".into(),
+                took_ms: Some(1_200),
+            },
         };
         let run = |word: &str| {
             let (index, result) = word.split_once(':').expect("index:result");

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::check_document;
 use super::model::{actor, task_named};
+use crate::board::card::ReviewState;
 use crate::board::plan::PlanId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, Id};
@@ -140,6 +141,11 @@ fn examples() -> Vec<Refusal> {
         Refusal::HasDependents { task: a, open: vec![b] },
         Refusal::NotAuto { task: a },
         Refusal::ReviewNotReady { task: a, label: text("backlog") },
+        Refusal::ReviewDecided {
+            task: a,
+            saw: ReviewState::Requested,
+            now: Some((ReviewState::Approved, actor("ana"), Timestamp(0))),
+        },
         Refusal::NotApproved { task: a },
         Refusal::AgentAtWork { task: a, agent: actor("bob"), action: ReviewAction::Merge },
         Refusal::NotPair { task: a },

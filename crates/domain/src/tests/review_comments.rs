@@ -46,6 +46,7 @@ fn reject(sends: ReviewSends) -> Command {
         checked: None,
         work: None,
         sends,
+        seen: None,
     })
 }
 

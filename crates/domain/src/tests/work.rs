@@ -98,9 +98,13 @@ impl Works {
                 mode: Some(Mode::Pair),
                 ..CardUpdate::of(task)
             })),
-            "merge" => {
-                Command::ReviewClear { task, needs_approval: false, checked: None, work: None }
-            }
+            "merge" => Command::ReviewClear {
+                task,
+                needs_approval: false,
+                checked: None,
+                work: None,
+                seen: None,
+            },
             "says" => end(WorkEnd::Replied { reply: rest.into(), ending: ending(rest) }),
             "fails" => end(WorkEnd::Failed { reason: "exit 3".into() }),
             "missing" => end(WorkEnd::NotStarted { reason: "no program".into() }),

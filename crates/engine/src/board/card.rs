@@ -10,11 +10,12 @@ use callboard_domain::decide::{label_of, same_column};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
 use callboard_domain::policy::Phase;
+use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery};
 
-use crate::context::{OpContext, Scope};
+use crate::context::{OpContext, PersonVerb, Scope};
 use crate::ports::{Turn, WorktreeFault};
 use crate::{At, Engine, EngineError};
 
@@ -118,7 +119,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Vec<String>, EngineError> {
-        op.principal.judge_on(op.tool, task)?;
+        op.principal.judge_verb_on(op.tool, PersonVerb::Remove, task)?;
         let seen = self.card_get(op, task).await?.it;
         let (org, record) = (&op.principal.org, &seen.record);
         let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
@@ -187,17 +188,19 @@ impl Engine {
         task: TaskId,
         feedback: String,
     ) -> Result<At<TaskRecord>, EngineError> {
-        self.approve(op, task, feedback, true).await
+        self.approve(op, task, feedback, (true, None)).await
     }
 
-    /// Approves a task as any caller that may write, without the standing of a reviewer.
+    /// Approves a task as any caller that may write, without the standing of a reviewer. The approval of a caller
+    /// that saw another verdict than the one that stands is refused.
     pub async fn task_approve(
         &self,
         op: &OpContext,
         task: TaskId,
         feedback: String,
+        seen: Option<VerdictMark>,
     ) -> Result<At<TaskRecord>, EngineError> {
-        self.approve(op, task, feedback, false).await
+        self.approve(op, task, feedback, (false, seen)).await
     }
 
     async fn approve(
@@ -205,9 +208,9 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
         feedback: String,
-        as_reviewer: bool,
+        (as_reviewer, verdict_seen): (bool, Option<VerdictMark>),
     ) -> Result<At<TaskRecord>, EngineError> {
-        op.principal.judge_on(op.tool, task)?;
+        op.principal.judge_verb_on(op.tool, PersonVerb::Approve, task)?;
         op.principal.judge_one_client(op.tool)?;
         let seen = self.card_get(op, task).await?.it;
         let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;
@@ -225,7 +228,8 @@ impl Engine {
         let (checked, _turn) = checks.unzip();
         let verdict = ReviewVerdict::Approve { unmerged, as_reviewer };
         let sends = ReviewSends::default();
-        let decision = ReviewDecide { task, verdict, feedback, checked, work, sends };
+        let seen = verdict_seen;
+        let decision = ReviewDecide { task, verdict, feedback, checked, work, sends, seen };
         self.review_decide(op, &record, decision).await
     }
 

@@ -138,7 +138,7 @@ impl Engine {
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
         let work = self.work_for_label(&op.principal.org, &seen.record, &done).await?;
         let (checked, _turn) = self.checks_for_label(op, &seen.record, &done).await?.unzip();
-        let clear = Command::ReviewClear { task, needs_approval: false, checked, work };
+        let clear = Command::ReviewClear { task, needs_approval: false, checked, work, seen: None };
         self.act(&op.unkeyed(), clear).await?;
         Ok(())
     }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use callboard_domain::review::verdict::VerdictMark;
 
 use super::{Turn, Worktree, WorktreeFault};
 
@@ -61,6 +62,8 @@ pub struct MergeWish {
     pub push: bool,
     /// Merge changes of Callboard's own settings as well.
     pub settings: bool,
+    /// The verdict that the person saw; the merge is refused if another one stands.
+    pub seen: Option<VerdictMark>,
 }
 
 /// The changed files that hold settings of Callboard. What is merged there decides what runs on the machines of users

@@ -63,6 +63,16 @@ pub trait Worktrees: Send + Sync {
         lines: RangeInclusive<u32>,
     ) -> Result<FileLines, WorktreeFault>;
 
+    /// The newest commit of the work that changed these lines of a file, as they were in the commit `since`. `None`
+    /// where no commit did, and where the branch was rebased since.
+    async fn lines_changed_in(
+        &self,
+        worktree: &Worktree,
+        since: &str,
+        path: &str,
+        lines: RangeInclusive<u32>,
+    ) -> Result<Option<String>, WorktreeFault>;
+
     /// Removes the folder unless something in it is not committed, then the branch unless `target` lacks some of its
     /// commits. Idempotent: a worktree that is not there counts as removed.
     async fn worktree_remove(

@@ -7,18 +7,20 @@ use callboard_domain::decide::rejected;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::review::answer::{CommentState, comment_state};
-use callboard_domain::review::{ReviewComment, SentComment};
+use callboard_domain::review::verdict::VerdictMark;
+use callboard_domain::review::{DiffSide, ReviewComment, SentComment};
 use callboard_domain::task::TaskRecord;
 
-use super::draft::reviewer;
 use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspaceSeen;
-use crate::context::{OpContext, Scope};
+use crate::context::{OpContext, PersonVerb, Scope};
 use crate::ports::FileFault;
 use crate::{At, Engine, EngineError};
 
 /// How much of a file is read to find the lines of a comment.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// For how many comments git is asked which commit answers them.
+const ANSWERS_MAX: usize = 40;
 
 /// A rejection as a caller wants it.
 #[derive(Clone, Debug)]
@@ -32,12 +34,14 @@ pub struct Rejection {
     pub with_drafts: bool,
     /// The commit that the caller saw; `None`: with comments, the head of the task's workspace here.
     pub head: Option<String>,
+    /// The verdict that the caller saw.
+    pub seen: Option<VerdictMark>,
 }
 
 impl Rejection {
     /// A rejection without comments.
     pub fn of(feedback: String, to: Phase) -> Self {
-        Self { feedback, to, comments: Vec::new(), with_drafts: false, head: None }
+        Self { feedback, to, comments: Vec::new(), with_drafts: false, head: None, seen: None }
     }
 }
 
@@ -56,6 +60,8 @@ pub struct CommentSeen {
     pub sent: SentComment,
     /// `None`: the file cannot be read here.
     pub state: Option<CommentState>,
+    /// The commit that changed the lines of an answered comment, where git can tell.
+    pub commit: Option<String>,
 }
 
 impl Engine {
@@ -67,11 +73,15 @@ impl Engine {
         rejection: Rejection,
     ) -> Result<At<TaskRecord>, EngineError> {
         let record = self.task_get(op, task).await?.it;
-        op.principal.judge_on(op.tool, task)?;
+        op.principal.judge_verb_on(op.tool, PersonVerb::SendBack, task)?;
+        if rejection.with_drafts {
+            self.review_drafts_follow(op, task).await?;
+        }
         let sends = self.sends(op, task, &rejection).await?;
         let verdict = ReviewVerdict::Reject { to: rejection.to };
         let feedback = rejection.feedback;
-        let decision = ReviewDecide { task, verdict, feedback, checked: None, work: None, sends };
+        let (checked, work, seen) = (None, None, rejection.seen);
+        let decision = ReviewDecide { task, verdict, feedback, checked, work, sends, seen };
         self.review_decide(op, &record, decision).await
     }
 
@@ -84,7 +94,8 @@ impl Engine {
     ) -> Result<String, EngineError> {
         op.principal.judge_on(op.tool, task)?;
         let sends = self.sends(op, task, rejection).await?;
-        let drafts = self.parts.store.review_drafts(reviewer(op, task)).await?;
+        let drafts = self.review_drafts_now(op, task).await?;
+        let drafts: Vec<_> = drafts.into_iter().map(|seen| seen.draft).collect();
         Ok(rejected(&rejection.feedback, &sends, &drafts)?.text)
     }
 
@@ -124,7 +135,7 @@ impl Engine {
         let seen: CardSeen = self.card_get(op, task).await?.it;
         let places = self.workspace_get(op, &seen).await?;
         let mut files = HashMap::new();
-        let mut comments = Vec::with_capacity(sent.len());
+        let (mut comments, mut asked) = (Vec::with_capacity(sent.len()), 0);
         for sent in sent {
             let path = &sent.comment.path;
             if !files.contains_key(path) {
@@ -134,24 +145,42 @@ impl Engine {
                 let lines: Option<Vec<&str>> = file.as_ref().map(|text| text.lines().collect());
                 comment_state(&sent.comment, lines.as_deref())
             });
-            comments.push(CommentSeen { sent, state });
+            let commit = match state {
+                Some(CommentState::Answered) if asked < ANSWERS_MAX => {
+                    asked += 1;
+                    self.answered_in(&places, &sent).await
+                }
+                _ => None,
+            };
+            comments.push(CommentSeen { sent, state, commit });
         }
         Ok(ReviewComments { head: head_of(&places), comments })
     }
 
-    /// The text of a file of the work; `Some(None)` for a file that is gone, `None` for one that cannot be read here.
-    async fn file_now(&self, places: &[WorkspaceSeen], path: &str) -> Option<Option<String>> {
+    /// The commit that changed the lines of a sent comment. A fault of git leaves it open.
+    async fn answered_in(&self, places: &[WorkspaceSeen], sent: &SentComment) -> Option<String> {
         let shop = self.parts.workshop.as_ref()?;
-        let there: Vec<_> =
-            places.iter().filter(|seen| matches!(seen.state, Ok(Some(_)))).collect();
-        let (seen, path) = match there[..] {
-            [only] => (only, path),
-            // With several repositories, a path stands below the name of its own.
-            _ => there.iter().find_map(|seen| {
-                let below = path.strip_prefix(seen.name.as_str())?.strip_prefix('/')?;
-                Some((*seen, below))
-            })?,
-        };
+        let SentComment { comment, head, .. } = sent;
+        // Lines that the work had removed are in no commit that could be followed.
+        let since = head.as_ref().filter(|_| comment.side == DiffSide::New)?;
+        let (seen, path) = place_of_path(places, &comment.path)?;
+        let worktree = seen.part.worktree.as_ref()?;
+        let lines = comment.first_line..=comment.last_line;
+        let found = shop.worktrees.lines_changed_in(worktree, since, path, lines).await;
+        found.unwrap_or_else(|fault| {
+            tracing::info!(%fault, task = %sent.task, "git cannot tell which commit answers a comment");
+            None
+        })
+    }
+
+    /// The text of a file of the work; `Some(None)` for a file that is gone, `None` for one that cannot be read here.
+    pub(super) async fn file_now(
+        &self,
+        places: &[WorkspaceSeen],
+        path: &str,
+    ) -> Option<Option<String>> {
+        let shop = self.parts.workshop.as_ref()?;
+        let (seen, path) = place_of_path(places, path)?;
         let root = &seen.part.worktree.as_ref()?.path;
         match shop.worktrees.file_read(root, path, FILE_BYTES_MAX).await {
             Ok(text) => Some(Some(text)),
@@ -164,6 +193,21 @@ impl Engine {
                 | FileFault::Failed(_),
             ) => None,
         }
+    }
+}
+
+/// The repository of a path, and the path in it. With several repositories, a path stands below the name of its own.
+fn place_of_path<'p>(
+    places: &'p [WorkspaceSeen],
+    path: &'p str,
+) -> Option<(&'p WorkspaceSeen, &'p str)> {
+    let there: Vec<_> = places.iter().filter(|seen| matches!(seen.state, Ok(Some(_)))).collect();
+    match there[..] {
+        [only] => Some((only, path)),
+        _ => there.iter().find_map(|seen| {
+            let below = path.strip_prefix(seen.name.as_str())?.strip_prefix('/')?;
+            Some((*seen, below))
+        }),
     }
 }
 

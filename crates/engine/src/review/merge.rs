@@ -4,18 +4,19 @@
 use callboard_domain::board::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
 use callboard_domain::decide::{
-    AGENT_LINGERS, MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate,
-    transition_gate,
+    AGENT_LINGERS, MergeGate, MergeNeeds, TransitionGate, at_work, label_of, merge_gate,
+    rebase_gate, transition_gate,
 };
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::{Refusal, ReviewAction};
+use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::task::TaskRecord;
 
 use crate::board::card::CardSeen;
 use crate::board::card::STOPPED_WITHIN;
 use crate::board::workspace::{Workshop, WorkspacePart, leftovers};
-use crate::context::OpContext;
+use crate::context::{OpContext, PersonVerb};
 use crate::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, Rebased, Turn,
 };
@@ -94,14 +95,14 @@ impl Engine {
         task: TaskId,
         wish: MergeWish,
     ) -> Result<Reviewed, EngineError> {
-        let push = wish.push || self.parts.board.push_after_merge;
-        op.principal.judge_on(op.tool, task)?;
+        let wish = MergeWish { push: wish.push || self.parts.board.push_after_merge, ..wish };
+        op.principal.judge_verb_on(op.tool, PersonVerb::Merge, task)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
         let settings = self.board_settings(org).await?;
         let needs_approval = settings.require_review_approval;
         // Judged before git does anything; the transaction judges again.
-        match self.gate_of(org, &seen, needs_approval).await? {
+        match self.gate_of(org, &seen, needs_approval, wish.seen).await? {
             MergeGate::Open | MergeGate::Occupied(_) => {}
             MergeGate::Merged(commit) => {
                 let merged = Merged { commit: Some(commit), ..Merged::default() };
@@ -113,7 +114,9 @@ impl Engine {
             let end = ReviewEnd::MergeFailed { words: AGENT_LINGERS.into(), files: Vec::new() };
             return Ok(Reviewed { record: seen.record, end });
         };
-        if let MergeGate::Occupied(agent) = self.gate_of(org, &seen, needs_approval).await? {
+        if let MergeGate::Occupied(agent) =
+            self.gate_of(org, &seen, needs_approval, wish.seen).await?
+        {
             return Err(at_work(&seen.record.task, agent, ReviewAction::Merge).into());
         }
         let (shop, parts) = match self.workshop_of(org, &seen).await? {
@@ -143,7 +146,7 @@ impl Engine {
         let mut tries = 0;
         let merged = loop {
             tries += 1;
-            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, push)).await {
+            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, wish)).await {
                 Ok(parts) => break Ok(parts),
                 Err(MergeStop::Fault(MergeFault::Moved { .. })) if tries < TRIES_MAX => {}
                 Err(MergeStop::Fault(fault)) => break Err(fault),
@@ -178,15 +181,17 @@ impl Engine {
         &self,
         org: &str,
         seen: &CardSeen,
-        needs_approval: bool,
+        approval: bool,
+        verdict: Option<VerdictMark>,
     ) -> Result<MergeGate, EngineError> {
         let CardSeen { record, card } = seen;
-        let work = match needs_approval {
+        let work = match approval {
             true => self.work_of(org, record).await?,
             false => None,
         };
         let agent = self.agent_at_work(org, seen).await?;
-        Ok(merge_gate(&record.task, card, agent, needs_approval, work.as_deref())?)
+        let needs = MergeNeeds { approval, work: work.as_deref(), seen: verdict };
+        Ok(merge_gate(&record.task, card, agent, needs)?)
     }
 
     /// One try to merge into the current targets. Checks that do not pass are a refusal, and nothing is published.
@@ -196,16 +201,16 @@ impl Engine {
         shop: &Workshop,
         task: TaskId,
         orders: Vec<MergeOrder>,
-        (needs_approval, push): (bool, bool),
+        (needs_approval, wish): (bool, MergeWish),
     ) -> Result<Vec<MergedPart>, MergeStop> {
         let prepared = shop.merges.merge_prepare(orders).await?;
         let cleared = async {
             let checks = self.checks_of_merge(op, shop, task, &prepared).await?;
             let (checked, _turn) = checks.unzip();
-            Ok(self.merge_cleared(op, task, needs_approval, checked).await?)
+            Ok(self.merge_cleared(op, task, (needs_approval, wish.seen), checked).await?)
         };
         match cleared.await {
-            Ok(()) => Ok(shop.merges.merge_publish(prepared, push).await?),
+            Ok(()) => Ok(shop.merges.merge_publish(prepared, wish.push).await?),
             Err(stop) => {
                 shop.merges.merge_abandon(prepared).await;
                 Err(stop)
@@ -219,12 +224,12 @@ impl Engine {
         &self,
         op: &OpContext,
         task: TaskId,
-        needs_approval: bool,
+        (needs_approval, seen): (bool, Option<VerdictMark>),
         checked: Option<Checked>,
     ) -> Result<(), EngineError> {
         let record = self.task_get(op, task).await?.it;
         let work = self.work_of(&op.principal.org, &record).await?;
-        let clear = Command::ReviewClear { task, needs_approval, checked, work };
+        let clear = Command::ReviewClear { task, needs_approval, checked, work, seen };
         self.act(&op.unkeyed(), clear).await?;
         Ok(())
     }
@@ -256,7 +261,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Reviewed, EngineError> {
-        op.principal.judge_on(op.tool, task)?;
+        op.principal.judge_verb_on(op.tool, PersonVerb::Rebase, task)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
         rebase_gate(&seen.record.task, None)?;

@@ -306,13 +306,15 @@ impl Engine {
                 log_tail_bytes: self.parts.check_log_tail_bytes,
             };
             let what = format!("check {index} ({})", check.desc);
+            let started = self.parts.store.now();
             let ran = self.run_one(op, site, run, done, wanted.len(), &what).await?;
+            let took_ms = u64::try_from(self.parts.store.now().ms_since(started)).ok();
             self.keep_log(op, &*site.runner, &site.repo, record.task.id, &ran.log).await?;
             let verdict = Verdict {
                 pass: ran.passed(),
                 at: self.parts.store.now(),
                 tree: files.tree.clone(),
-                source: VerdictSource::Run { exit_code: ran.exit_code, log: ran.log },
+                source: VerdictSource::Run { exit_code: ran.exit_code, log: ran.log, took_ms },
             };
             runs.push((*index, verdict));
         }

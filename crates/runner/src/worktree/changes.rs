@@ -287,12 +287,12 @@ fn choose(files: &mut [RawChange], wish: &PatchWish) -> Result<(), WorktreeFault
 }
 
 /// Whether a text is a whole id, so that git cannot take it for an option or a name.
-fn is_commit_id(text: &str) -> bool {
+pub(super) fn is_commit_id(text: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     [40, 64].contains(&text.len()) && text.chars().all(is_digit)
 }
 
-async fn is_commit(tree: &AgentTree, id: &str) -> Result<bool, GitFault> {
+pub(super) async fn is_commit(tree: &AgentTree, id: &str) -> Result<bool, GitFault> {
     let named = format!("{id}^{{commit}}");
     let answer = tree.git().answer(&["rev-parse", "--verify", "-q", &named]).await?;
     Ok(answer.code == 0 && text(&answer.stdout) == id)

@@ -12,6 +12,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Policy;
 use callboard_domain::pulls::Pull;
 use callboard_domain::pulls::forge::ForgeKind;
+use callboard_domain::rights::Lane;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{
@@ -99,7 +100,9 @@ impl Crew {
     }
 
     fn op(&self) -> OpContext {
-        OpContext::new(Principal::local("agent:super".parse().expect("an actor")), "test")
+        let mut supervisor = Principal::local("agent:super".parse().expect("an actor"));
+        supervisor.rights.lane = Lane::KaganAdmin;
+        OpContext::new(supervisor, "test")
     }
 
     /// A task with a worktree that starts at the epic's branch.

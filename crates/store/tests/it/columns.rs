@@ -293,7 +293,8 @@ async fn sources_of_the_inbox_are_found(f: Fixture) {
     for exit_code in [1, 2] {
         let task = f.record(checked).await.task;
         let basis = Basis { label: task.label, deps: Vec::new(), checks: task.checks };
-        let source = VerdictSource::Run { exit_code: Some(exit_code), log: "log".into() };
+        let (log, took_ms) = ("log".into(), Some(1_200));
+        let source = VerdictSource::Run { exit_code: Some(exit_code), log, took_ms };
         let verdict = Verdict { pass: false, at: f.store.now(), tree: None, source };
         let ran = Checked { basis, tree: None, runs: vec![(0, verdict)] };
         f.done("agent:w1", Command::CheckRun { task: checked, checked: ran }).await;
@@ -302,5 +303,8 @@ async fn sources_of_the_inbox_are_found(f: Fixture) {
     let ran = f.store.checks_ran(&org, checked).await.unwrap();
     assert!(ran.len() == 2 && ran[0].seq > ran[1].seq, "{ran:?}");
     assert_eq!(ran[0].read().check_index(), Some(0));
+    assert_eq!(ran[0].data["took_ms"], 1_200);
+    let verdict = f.record(checked).await.task.checks[0].verdict.clone();
+    assert_eq!(verdict.and_then(|verdict| verdict.took_ms()), Some(1_200));
     f.assert_sound().await;
 }

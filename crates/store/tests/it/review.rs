@@ -1,11 +1,14 @@
 //! What every store must do with drafts, sent comments, viewed files, looks and snoozes.
 
 use callboard_domain::actor::Actor;
+use callboard_domain::board::card::ReviewState;
 use callboard_domain::command::{Command, ReviewDecide, ReviewSends, ReviewVerdict};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::{REVIEW_DRAFTS_MAX, REVIEW_VIEWED_MAX, SNOOZES_MAX};
 use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
 use callboard_domain::review::snooze::{Snooze, SnoozeUntil};
+use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{
     DiffSide, ReviewComment, ReviewCommentId, ReviewDraft, SentComment, ViewedFile,
 };
@@ -22,6 +25,7 @@ conformance! {
     a_rejection_sends_drafts_in_one_transaction,
     a_refused_rejection_changes_nothing,
     one_of_two_rejections_sends_each_draft,
+    one_of_two_verdicts_on_one_look_is_refused,
     a_tick_belongs_to_a_blob,
     a_look_is_the_last_one,
     snoozes_end_and_are_capped,
@@ -86,6 +90,7 @@ fn reject(task: TaskId, sends: ReviewSends) -> Command {
         checked: None,
         work: None,
         sends,
+        seen: None,
     })
 }
 
@@ -244,6 +249,46 @@ async fn one_of_two_rejections_sends_each_draft(f: Fixture) {
     assert_eq!(rows[0].author, won.author);
     assert_eq!(drafts(&f, &won).await, []);
     assert_eq!(drafts(&f, &lost).await.len(), 1);
+}
+
+/// Two people decide at one moment, both on the verdict that they saw: one decides, the other is told who did.
+async fn one_of_two_verdicts_on_one_look_is_refused(f: Fixture) {
+    for _ in 0..8 {
+        let task = in_review(&f).await;
+        let seen = Some(VerdictMark::of(
+            f.store.card("default", task).await.unwrap().unwrap().review.as_ref(),
+        ));
+        let decide = |verdict| {
+            let (feedback, checked, work) = ("Nearly.".into(), None, None);
+            let sends = ReviewSends::default();
+            Command::ReviewDecide(ReviewDecide {
+                task,
+                verdict,
+                feedback,
+                checked,
+                work,
+                sends,
+                seen,
+            })
+        };
+        let approve = decide(ReviewVerdict::Approve { unmerged: true, as_reviewer: false });
+        let reject = decide(ReviewVerdict::Reject { to: Phase::Working });
+        let near = f.neighbour().await;
+        let (ana, ben) = tokio::join!(f.act("human:ana", approve), near.act("human:ben", reject));
+        let refused = match (ana, ben) {
+            (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => refused,
+            both => panic!("{both:?}"),
+        };
+        let review = f.store.card("default", task).await.unwrap().unwrap().review.unwrap();
+        match refused {
+            ApplyError::Refused(Refusal::ReviewDecided { saw, now, .. }) => {
+                assert_eq!(saw, ReviewState::Requested);
+                assert_eq!(now, Some((review.state, review.by, review.decided_at.unwrap())));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    f.assert_sound().await;
 }
 
 async fn a_tick_belongs_to_a_blob(f: Fixture) {

@@ -218,7 +218,7 @@ impl<'r> InboxMatter<'r> {
                 }
                 @if let Some(command) = command { pre { (command) } }
                 @if page.acts() {
-                    (answer_form(job, number, "/"))
+                    (answer_form(page, job, number, "/"))
                     p.faint { "No answer counts as no, and the agent goes on." }
                 }
             }

@@ -5,6 +5,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use callboard_domain::command::{Start, TerminalStart};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
 use callboard_domain::runs::run::Order;
 use callboard_domain::runs::work::Role;
@@ -17,7 +18,7 @@ use super::job::{found, shown};
 use super::job_log::JobRequest;
 use super::jobs::{asked, asks};
 use super::parts::{Tone, icon, note, span};
-use super::task_verbs::once;
+use super::task_verbs::{once, why_not};
 use super::{Page, Screen, done, said};
 
 /// The open question with its two answers.
@@ -34,14 +35,19 @@ pub(super) fn question(page: &Page, look: &At<JobLook>) -> Markup {
             @if let Some(left) = left { " " span.faint { "Refused in " (span(left)) "." } }
         }
         @if page.acts() {
-            (answer_form(seen.job.id, question.number, ""))
+            (answer_form(page, seen.job.id, question.number, ""))
         }
     };
     note(Tone::Person, "ask", &words)
 }
 
 /// The two answers to a question of an agent. `next` is the page that comes after the answer; the job's own without one.
-pub(super) fn answer_form(job: JobId, number: u32, next: &str) -> Markup {
+pub(super) fn answer_form(page: &Page, job: JobId, number: u32, next: &str) -> Markup {
+    if let Some(why) = why_not(page, PersonVerb::Answer) {
+        return html! {
+            p.row { button.button disabled { "Allow once" } button.button disabled { "Refuse" } span.faint { (why) } }
+        };
+    }
     html! {
         form.row method="post" action={ "/jobs/" (job) "/answer" } {
             input type="hidden" name="number" value=(number);
@@ -151,6 +157,8 @@ async fn carry_out(
     form: &JobForm,
 ) -> Result<(JobId, String), EngineError> {
     let (engine, op) = (&page.engine, page.op());
+    let needs = if verb == "answer" { PersonVerb::Answer } else { PersonVerb::RunAgent };
+    page.reader.rights.judge_verb("web", needs)?;
     match (verb, &*form.answer) {
         ("answer", answer @ ("yes" | "no")) => {
             let granted = answer == "yes";

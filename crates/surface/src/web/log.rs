@@ -132,6 +132,15 @@ pub fn lines(window: &LogWindow, view: &LogView<'_>) -> Markup {
     }
 }
 
+/// The last lines of a log inside another page: without numbers that lead anywhere.
+pub fn tail(window: &LogWindow) -> Markup {
+    html! {
+        ol.log.tail aria-label="End of the log" tabindex="0" { @for one in &window.lines {
+            li class=[one.is_error.then_some("bad")] { span.no { (one.number) } span.text { (one.text) } }
+        } }
+    }
+}
+
 fn matches(window: &LogWindow) -> String {
     match (window.matches, window.lines.len()) {
         (1, _) => "1 line matches.".into(),

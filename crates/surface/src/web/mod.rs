@@ -37,6 +37,9 @@ mod plans;
 mod project;
 pub mod query;
 mod review;
+mod review_bar;
+mod review_checks;
+mod review_diff;
 mod review_panels;
 mod review_verbs;
 mod search;
@@ -150,6 +153,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/review", get(review::show))
         .route("/tasks/{id}/review/{verb}", post(review_verbs::act))
+        .route("/tasks/{id}/checks/{index}", get(review_checks::log_page))
         .route("/tasks/{id}/{verb}", post(task_verbs::act))
         .route("/search", get(search::show))
         .route("/mail", get(mail::list).post(mail::send))
@@ -287,6 +291,7 @@ fn said(error: &EngineError) -> (StatusCode, String) {
                 Refusal::InvalidInput { .. } | Refusal::InvalidSetting { .. } => {
                     StatusCode::BAD_REQUEST
                 }
+                Refusal::ReviewDecided { .. } => StatusCode::CONFLICT,
                 _ => StatusCode::FORBIDDEN,
             };
             (status, refusal.message())

@@ -1,20 +1,22 @@
-//! The three panels of a review, and the bar that decides.
+//! The three panels of a review: what the worker says, the checks, and how a merge would go.
 
-use callboard_domain::policy::Phase;
-use callboard_domain::task::Check;
-use callboard_engine::merge_message;
+use callboard_domain::review::answer::CommentState;
+use callboard_engine::{CommentSeen, Foresight};
 use maud::{Markup, html};
 
 use super::Page;
-use super::parts::{Tone, icon, prose};
-use super::review::{Reviewing, check_lines, fingerprint, is_approved};
-use super::task_verbs::{Verb, form};
+use super::diff::anchor;
+use super::parts::{Tone, actor, ago, icon, prose, task_link};
+use super::query::address;
+use super::review::{Reviewing, short};
+use super::review_checks::checks;
 
-/// What the worker says, the checks, and how a merge would go.
+/// How many file names a line of the panel has.
+const NAMES_MAX: usize = 4;
+
 pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
-    let task = reviewing.task();
     let review = reviewing.seen.card.card.review.as_ref();
-    let passed = task.checks.iter().filter(|check| check.result() == "pass").count();
+    let target = reviewing.changes.iter().flatten().next().map(|part| &part.part.target);
     html! {
         div.panels {
             section.box {
@@ -24,21 +26,12 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
                         Some(review) => (prose(&review.summary)),
                         None => p.soft { "No summary was given." },
                     }
-                    @if let Some(words) = answered(reviewing) { p.faint { (words) } }
+                    (answered(reviewing))
                 }
             }
+            (checks(page, reviewing))
             section.box {
-                div.box-head {
-                    h2 { "Checks" } span.faint { (passed) " of " (task.checks.len()) }
-                    @if page.acts() && task.checks.iter().any(Check::is_command) && !task.phase.is_closed() {
-                        span.row-end { (form(page, task, Verb::Check)) }
-                    }
-                }
-                @if task.checks.is_empty() { p.box-body.soft { "No check gates this task." } }
-                (check_lines(page, reviewing))
-            }
-            section.box {
-                h2.box-head { "Merge" }
+                h2.box-head { "Merge" @if let Some(target) = target { " into " code { (target) } } }
                 ul.readiness.box-body { @for (tone, glyph, words) in readiness(reviewing) {
                     li class=(tone.class()) { (icon(glyph)) span { (words) } }
                 } }
@@ -47,186 +40,195 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
     }
 }
 
-/// How many comments of the last round were answered.
-fn answered(reviewing: &Reviewing) -> Option<String> {
-    use callboard_domain::review::answer::CommentState::Answered;
-    let round = reviewing.sent.comments.iter().map(|seen| seen.sent.round).max()?;
-    let last = reviewing.sent.comments.iter().filter(|seen| seen.sent.round == round);
-    let (asked, done) = last.fold((0, 0), |(asked, done), seen| {
-        (asked + 1, done + usize::from(seen.state == Some(Answered)))
-    });
-    Some(format!("Round {round} asked for {asked} changes; the lines of {done} changed since."))
+/// The changes that the last round asked for, each with what became of it.
+fn answered(reviewing: &Reviewing) -> Markup {
+    let Some(round) = reviewing.sent.comments.iter().map(|seen| seen.sent.round).max() else {
+        return html! {};
+    };
+    let last = || reviewing.sent.comments.iter().filter(|seen| seen.sent.round == round);
+    let asked = last().count();
+    let done = last().filter(|seen| seen.state == Some(CommentState::Answered)).count();
+    html! {
+        p.faint {
+            "Round " (round) " asked for " (asked) @if asked == 1 { " change" } @else { " changes" } ": "
+            @if done == asked { "the lines of each changed since." }
+            @else { "the lines of " (done) " changed since." }
+        }
+        ul.asks { @for seen in last() { li { (ask(seen)) } } }
+    }
 }
 
-/// How a merge would go, in plain lines.
-fn readiness(reviewing: &Reviewing) -> Vec<(Tone, &'static str, String)> {
-    let foresight = reviewing.seen.foresight();
-    let task = reviewing.task();
-    let mut lines = Vec::new();
-    let review = reviewing.seen.card.card.review.as_ref();
-    if let Some(commit) = review.and_then(|review| review.merge_commit.as_ref()) {
-        lines.push((Tone::Proved, "check", format!("Merged as {commit}")));
-        return lines;
+fn ask(seen: &CommentSeen) -> Markup {
+    let comment = &seen.sent.comment;
+    html! {
+        a href={ "#" (anchor(&comment.path)) } { bdi { (comment.path) } ":" (comment.first_line) } " "
+        (answer_tag(seen))
     }
-    match (&foresight.fault, foresight.repos) {
-        (Some(fault), _) => lines.push((Tone::Late, "warn", format!("git: {fault}"))),
-        (None, 0) => {
-            lines.push((Tone::Quiet, "file", "No work of this task is on this machine".into()))
+}
+
+/// What became of the lines of a comment, as a tag.
+pub(super) fn answer_tag(seen: &CommentSeen) -> Markup {
+    let (tone, words) = match (seen.state, &seen.commit) {
+        (Some(CommentState::Answered), Some(commit)) => {
+            (Tone::Proved, html! { "answered in " code { (short(commit)) } })
         }
-        (None, _) if foresight.conflicts.is_empty() => {
-            let behind = match foresight.behind {
-                0 => "up to date".to_owned(),
-                n => format!("{n} behind, goes on top"),
-            };
-            lines.push((Tone::Proved, "check", format!("No conflicts; {behind}")));
+        (Some(CommentState::Answered), None) => {
+            (Tone::Proved, html! { "answered: these lines changed" })
         }
-        (None, _) => {
+        (Some(CommentState::NotTouched), _) => (Tone::Late, html! { "not touched" }),
+        (Some(CommentState::Moved { .. }), _) => (Tone::Late, html! { "not touched, moved" }),
+        (None, _) => (Tone::Quiet, html! { "sent" }),
+    };
+    html! { span class={ "tag " (tone.class()) } { (words) } }
+}
+
+type ReadyLine = (Tone, &'static str, Markup);
+
+/// How a merge would go, in plain lines.
+fn readiness(reviewing: &Reviewing) -> Vec<ReadyLine> {
+    let foresight = reviewing.seen.foresight();
+    let review = reviewing.seen.card.card.review.as_ref();
+    if let Some((review, commit)) = review.and_then(|it| it.merge_commit.as_ref().map(|c| (it, c)))
+    {
+        let words = html! {
+            "Merged as " code { (short(commit)) } ", approved by " (actor(&review.by)) " "
+            @if let Some(at) = review.decided_at { (ago(at, reviewing.now)) }
+        };
+        return vec![(Tone::Proved, "check", words)];
+    }
+    let mut lines = in_git(reviewing, &foresight);
+    lines.extend(beside(reviewing));
+    lines.extend(of_checks(reviewing));
+    match (reviewing.is_approved(), review.filter(|review| review.is_advice)) {
+        (true, _) => lines.push((Tone::Proved, "check", html! { "Approved" })),
+        (false, Some(advice)) => {
+            let words = advice.feedback.as_deref().unwrap_or(advice.state.as_str());
             lines.push((
-                Tone::Failed,
-                "warn",
-                format!("Conflicts in {}", foresight.conflicts.join(", ")),
+                Tone::Late,
+                "eye",
+                html! { (actor(&advice.by)) " advises: " bdi { (words) } },
             ));
         }
-    }
-    if foresight.has_uncommitted {
-        lines.push((Tone::Late, "warn", "Uncommitted files would be committed first".into()));
-    }
-    if !foresight.settings.is_empty() {
-        let words = format!("Changes settings of Callboard: {}", foresight.settings.join(", "));
-        lines.push((Tone::Late, "warn", words));
-    }
-    let failing = task.checks.iter().filter(|check| check.is_command() && !check.is_pass()).count();
-    let persons =
-        task.checks.iter().filter(|check| !check.is_command() && !check.is_pass()).count();
-    let stale = task.checks.iter().filter(|check| check.result() == "stale").count();
-    match (failing, stale) {
-        (0, 0) if !task.checks.is_empty() => {
-            lines.push((Tone::Proved, "check", "Checks are for these files".into()))
-        }
-        (0, 0) => {}
-        (0, stale) => {
-            lines.push((Tone::Late, "clock", format!("{stale} checks passed for older files")))
-        }
-        (failing, _) => {
-            lines.push((Tone::Failed, "failed", format!("{failing} checks do not pass")))
-        }
-    }
-    if persons > 0 {
-        let words = if persons == 1 { "check waits" } else { "checks wait" };
-        lines.push((Tone::Late, "clock", format!("{persons} {words} for you")));
-    }
-    match (is_approved(reviewing), review.filter(|review| review.is_advice)) {
-        (true, _) => lines.push((Tone::Proved, "check", "Approved".into())),
-        (false, Some(advice)) => {
-            let words = format!(
-                "{} advises: {}",
-                advice.by,
-                advice.feedback.as_deref().unwrap_or(advice.state.as_str())
-            );
-            lines.push((Tone::Late, "eye", words));
-        }
-        (false, None) => lines.push((Tone::Late, "clock", "Needs an approval first".into())),
+        (false, None) => lines.push((Tone::Late, "clock", html! { "Needs an approval first" })),
     }
     lines
 }
 
-/// The bar that sticks: progress, which changes are shown, and the three verdicts.
-pub(super) fn decide(page: &Page, reviewing: &Reviewing, since_last: bool) -> Markup {
-    let files = reviewing.files();
-    let viewed = files.iter().filter(|(path, blob)| reviewing.is_viewed(path, *blob)).count();
-    let share = viewed * 100 / files.len().max(1);
-    let here = format!("/tasks/{}/review", reviewing.task().name());
-    html! {
-        div.decide {
-            svg.meter role="img" aria-label={ (viewed) " of " (files.len()) " files viewed" } {
-                rect width={ (share) "%" } height="6" {}
-            }
-            span.number { (viewed) " of " (files.len()) " viewed" }
-            @if reviewing.look.is_some() {
-                nav.segments aria-label="Which changes" {
-                    a href=(here) aria-current=[(!since_last).then_some("page")] { "All" }
-                    a href={ (here) "?since=last" } aria-current=[since_last.then_some("page")] { "Since your last look" }
-                }
-            }
-            div.row.row-end { (verdicts(page, reviewing, &here)) }
+/// Conflicts, how far behind, what would be committed.
+fn in_git(reviewing: &Reviewing, foresight: &Foresight) -> Vec<ReadyLine> {
+    let mut lines = Vec::new();
+    match (&foresight.fault, foresight.repos) {
+        (Some(fault), _) => lines.push((Tone::Late, "warn", html! { "git: " (fault) })),
+        (None, 0) => {
+            let words = html! { "No work of this task is on this machine" };
+            lines.push((Tone::Quiet, "file", words));
+        }
+        (None, _) if foresight.conflicts.is_empty() => {
+            let words = html! {
+                "No conflicts; "
+                @match foresight.behind { 0 => "up to date", n => { (n) " behind, goes on top" } }
+            };
+            lines.push((Tone::Proved, "check", words));
+        }
+        (None, _) => {
+            let words = html! {
+                "Conflicts in " (file_links(&foresight.conflicts, reviewing)) "; " (foresight.behind) " behind"
+            };
+            lines.push((Tone::Failed, "warn", words));
         }
     }
+    let left: Vec<String> = reviewing
+        .seen
+        .work
+        .iter()
+        .filter_map(|work| work.looked.as_ref().ok())
+        .flat_map(|look| look.state.uncommitted.iter().cloned())
+        .collect();
+    if !left.is_empty() {
+        let words = html! {
+            (left.len()) @if left.len() == 1 { " leftover" } @else { " leftovers" }
+            " would be committed first: " (file_links(&left, reviewing))
+        };
+        lines.push((Tone::Late, "warn", words));
+    }
+    if !foresight.settings.is_empty() {
+        let words = html! { "Changes settings of Callboard: " (file_links(&foresight.settings, reviewing)) };
+        lines.push((Tone::Late, "warn", words));
+    }
+    lines
 }
 
-fn verdicts(page: &Page, reviewing: &Reviewing, here: &str) -> Markup {
-    let task = reviewing.task();
-    if task.phase != Phase::Review {
-        let words = if task.phase.is_closed() {
-            "The task is closed."
-        } else {
-            "The agent is still at work."
+/// Tasks at work that change the same files.
+fn beside(reviewing: &Reviewing) -> Vec<ReadyLine> {
+    let overlaps = &reviewing.overlaps;
+    let line = |overlap: &callboard_engine::Overlap| {
+        let words = html! {
+            (task_link(overlap.task.name())) " is at work on "
+            (file_links(&overlap.files, reviewing)) @if overlap.files.len() > 1 { " too" }
         };
-        return html! { span.soft { (words) } };
-    }
-    if !page.acts() {
-        return html! { span.soft { "Sign in to decide: " code { "callboard open" } } };
-    }
-    let once = || {
-        html! {
-            input type="hidden" name="once" value=(page.engine.fresh_id());
-            input type="hidden" name="head" value=[reviewing.head()];
-            input type="hidden" name="seen" value=(fingerprint(reviewing.seen.card.card.review.as_ref()));
-        }
+        (Tone::Late, "agents", words)
     };
-    let drafts = reviewing.drafts.len();
-    let approved = is_approved(reviewing);
+    let mut lines: Vec<ReadyLine> = overlaps.tasks.iter().map(line).collect();
+    if overlaps.is_cut {
+        let words = html! { "Not every task at work was compared" };
+        lines.push((Tone::Quiet, "clock", words));
+    }
+    lines
+}
+
+fn of_checks(reviewing: &Reviewing) -> Vec<ReadyLine> {
+    let mut lines = Vec::new();
+    let task = reviewing.task();
+    let count = |wanted: &dyn Fn(&&callboard_domain::task::Check) -> bool| {
+        task.checks.iter().filter(|check| wanted(check)).count()
+    };
+    let failing = count(&|check| check.is_command() && !check.is_pass());
+    let persons = count(&|check| !check.is_command() && !check.is_pass());
+    let stale = count(&|check| check.result() == "stale");
+    let commands = count(&|check| check.is_command());
+    let tree = task
+        .checks
+        .iter()
+        .filter(|check| check.result() == "pass" && check.is_command())
+        .find_map(|check| check.verdict.as_ref()?.tree.as_deref());
+    let many = |n: usize| if n == 1 { "check" } else { "checks" };
+    match (failing, stale) {
+        (0, 0) if commands > 0 => {
+            let words = html! { "Checks are for these files" @if let Some(tree) = tree { " " code { (short(tree)) } } };
+            lines.push((Tone::Proved, "check", words));
+        }
+        (0, 0) => {}
+        (0, stale) => {
+            let words = html! { (stale) " " (many(stale)) " passed for older files" };
+            lines.push((Tone::Late, "clock", words));
+        }
+        (failing, _) => {
+            let word = if failing == 1 { " does not pass" } else { " do not pass" };
+            lines.push((Tone::Failed, "failed", html! { (failing) " " (many(failing)) (word) }));
+        }
+    }
+    if persons > 0 {
+        let word = if persons == 1 { "waits" } else { "wait" };
+        lines.push((
+            Tone::Late,
+            "clock",
+            html! { (persons) " " (many(persons)) " " (word) " for you" },
+        ));
+    }
+    lines
+}
+
+/// The first files by name. A changed file is a link to its place on the page.
+fn file_links(files: &[String], reviewing: &Reviewing) -> Markup {
+    let changed = reviewing.files();
+    let is_changed = |file: &str| changed.iter().any(|(path, _)| path == file);
     html! {
-        details.menu.verb {
-            summary.button data-key="b" {
-                (icon("back")) "Send back" @if drafts > 0 { span.tag.is-person { (drafts) } } kbd { "b" }
-            }
-            form.stack-tight method="post" action={ (here) "/reject" } {
-                (once())
-                div.field {
-                    label for="reject-text" { "Your words to the agent" }
-                    textarea.input #reject-text name="text" rows="4" required[drafts == 0] {}
-                }
-                @if drafts > 0 {
-                    details {
-                        summary { "Goes along: " (drafts) @if drafts == 1 { " comment" } @else { " comments" } }
-                        pre.code { (reviewing.preview) }
-                    }
-                }
-                div.row {
-                    button.button.button-main name="to" value="work" data-busy="Sending" { "Send back to work" }
-                    button.button name="to" value="queue" { "Send to the queue" }
-                }
-            }
+        @for (n, file) in files.iter().take(NAMES_MAX).enumerate() {
+            @if n > 0 { ", " }
+            @if is_changed(file) {
+                a href={ (reviewing.address()) (address(&[], &[("file", file)])) "#" (anchor(file)) } { bdi { (file) } }
+            } @else { bdi { (file) } }
         }
-        @if !approved {
-            details.menu.verb {
-                summary.button.button-main data-key="a" { (icon("check")) "Approve" kbd { "a" } }
-                form.stack-tight method="post" action={ (here) "/approve" } {
-                    (once())
-                    div.field {
-                        label for="approve-text" { "A word about it, if you like" }
-                        textarea.input #approve-text name="text" rows="2" {}
-                    }
-                    div.row {
-                        button.button.button-main data-busy="Approving" { "Approve" }
-                        button.button name="merge" value="1" data-busy="Merging" { "Approve and merge" }
-                    }
-                }
-            }
-        }
-        details.menu.verb {
-            summary.button.button-main[approved] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
-            form.stack-tight method="post" action={ (here) "/merge" } {
-                (once())
-                p { "One commit goes to the target, after the checks pass on the merged files:" }
-                pre.code { (merge_message(&reviewing.seen.card.record)) }
-                div.row {
-                    button.button.button-main data-busy="Merging" { "Merge" }
-                    @if !reviewing.seen.foresight().conflicts.is_empty() {
-                        button.button formaction={ (here) "/rebase" } { "Rebase first" }
-                    }
-                }
-            }
-        }
+        @if files.len() > NAMES_MAX { " and " (files.len() - NAMES_MAX) " more" }
     }
 }

@@ -6,12 +6,14 @@ use axum::response::Response;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{DiffSide, ReviewComment, quoted};
 use callboard_engine::ports::{ChangesQuery, MergeWish, PatchWish};
 use callboard_engine::{EngineError, Rejection, ReviewEnd, Reviewed};
 use serde::Deserialize;
 
-use super::review::{fingerprint, place_of, refused};
+use super::review::refused;
+use super::review_diff::place_of;
 use super::task::found;
 use super::task_verbs::{once, plain};
 use super::{Page, Screen, done};
@@ -21,7 +23,7 @@ pub(super) struct ReviewForm {
     #[serde(default)]
     once: String,
     #[serde(default)]
-    text: String,
+    pub text: String,
     /// The head that the reviewer saw.
     #[serde(default)]
     head: String,
@@ -41,9 +43,18 @@ pub(super) struct ReviewForm {
     off: String,
     /// `queue`: any worker may take the task; else it goes on as it was.
     #[serde(default)]
-    to: String,
+    pub to: String,
     #[serde(default)]
-    merge: String,
+    pub merge: String,
+}
+
+impl ReviewForm {
+    fn seen(&self) -> Result<Option<VerdictMark>, Refusal> {
+        match self.seen.as_str() {
+            "" => Ok(None),
+            text => text.parse().map(Some),
+        }
+    }
 }
 
 pub(super) async fn act(
@@ -60,7 +71,7 @@ pub(super) async fn act(
         Ok(Some(words)) if matches!(verb.as_str(), "reject") => done("/", &words),
         Ok(Some(words)) => done(&here, &words),
         Ok(None) => done(&here, ""),
-        Err(error) => refused(&page, id, &error).await,
+        Err(error) => refused(&page, id, (&verb, &form), &error).await,
     }
 }
 
@@ -73,9 +84,7 @@ async fn carry_out(
 ) -> Result<Option<String>, EngineError> {
     let engine = &page.engine;
     let op = once(page, &form.once)?;
-    if !form.seen.is_empty() {
-        judge_seen(page, id, &form.seen).await?;
-    }
+    let seen = form.seen()?;
     match verb {
         "draft" => {
             let comment = comment(page, id, form).await?;
@@ -94,11 +103,17 @@ async fn carry_out(
             Ok(None)
         }
         "approve" => {
-            engine.task_approve(&op, id, plain(&form.text)).await?;
+            engine.task_approve(&op, id, plain(&form.text), seen).await?;
             looked(page, id, form).await?;
             match form.merge.is_empty() {
                 true => Ok(Some("Approved.".into())),
-                false => merge(page, id).await.map(Some),
+                false => {
+                    let review = engine.card_of(&page.op(), id).await?.review;
+                    let approved = review.as_ref().filter(|review| review.is_approved());
+                    // A verdict that came between the approval and its merge is not the one that was seen.
+                    let seen = approved.map(|review| VerdictMark::of(Some(review))).or(seen);
+                    merge(page, id, seen).await.map(Some)
+                }
             }
         }
         "reject" => {
@@ -106,35 +121,20 @@ async fn carry_out(
             let rejection = Rejection {
                 with_drafts: true,
                 head: Some(form.head.clone()).filter(|head| !head.is_empty()),
+                seen,
                 ..Rejection::of(plain(&form.text), to)
             };
             engine.review_reject(&op, id, rejection).await?;
             looked(page, id, form).await?;
             Ok(Some("Sent back, with your comments in one message.".into()))
         }
-        "merge" => merge(page, id).await.map(Some),
+        "merge" => merge(page, id, seen).await.map(Some),
         "rebase" => {
             let Reviewed { end, .. } = engine.review_rebase(&op, id).await?;
             Ok(Some(ended(end)))
         }
         _ => Err(unknown("verb")),
     }
-}
-
-/// Refuses a verdict on a review that another person decided since the page was made.
-async fn judge_seen(page: &Page, id: TaskId, seen: &str) -> Result<(), EngineError> {
-    let review = page.engine.card_of(&page.op(), id).await?.review;
-    if fingerprint(review.as_ref()) == *seen {
-        return Ok(());
-    }
-    let who = match review {
-        Some(review) => format!("{} decided: {}", review.by, review.state.as_str()),
-        None => "the review was withdrawn".to_owned(),
-    };
-    let message = format!(
-        "{who}, after you opened this page; read the review as it stands now and decide again"
-    );
-    Err(Refusal::InvalidInput { field: Some("seen".into()), message }.into())
 }
 
 /// Keeps the head that the reviewer saw, for "since your last look".
@@ -145,8 +145,8 @@ async fn looked(page: &Page, id: TaskId, form: &ReviewForm) -> Result<(), Engine
     Ok(())
 }
 
-async fn merge(page: &Page, id: TaskId) -> Result<String, EngineError> {
-    let wish = MergeWish { push: false, settings: false };
+async fn merge(page: &Page, id: TaskId, seen: Option<VerdictMark>) -> Result<String, EngineError> {
+    let wish = MergeWish { push: false, settings: false, seen };
     let Reviewed { end, .. } = page.engine.review_merge_with(&page.op(), id, wish).await?;
     Ok(ended(end))
 }

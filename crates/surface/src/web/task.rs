@@ -9,6 +9,7 @@ use callboard_domain::board::card::Mode;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::runs::job::Job;
 use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Check, CheckKind, Entry, Task, VerdictSource};
@@ -21,7 +22,7 @@ use super::frame::{Screen, View};
 use super::parts::{
     State, Tone, actor, ago, icon, lease, moment, note, outcome, pip, prose, span, tag, title_link,
 };
-use super::task_verbs::{Verb, form, verbs_of};
+use super::task_verbs::{Verb, form, verbs_of, why_not};
 use crate::task_name;
 
 const PARTS_SHOWN: usize = 200;
@@ -316,7 +317,7 @@ fn check_line(page: &Page, seen: &TaskSeen, index: usize, check: &Check) -> Mark
                     }
                 }
             }
-            @if page.acts() && !check.is_command() && !task.phase.is_closed() {
+            @if page.acts() && !check.is_command() && !task.phase.is_closed() && why_not(page, PersonVerb::Attest).is_none() {
                 form.row method="post" action={ "/tasks/" (task.name()) "/attest" } {
                     input type="hidden" name="check" value=(index);
                     button.button.button-small name="result" value="pass" { "I looked: pass" }
@@ -458,9 +459,11 @@ fn acts(page: &Page, seen: &TaskSeen) -> Markup {
                         div.row { @for verb in verbs.iter().skip(VERBS_SHOWN) { (form(page, task, *verb)) } }
                     }
                 }
-                details.others #edit {
-                    summary.button data-key="e" { (icon("words")) "Edit" kbd { "e" } }
-                    div.box.box-body { (super::task_form::edit(seen)) }
+                @if why_not(page, PersonVerb::Edit).is_none() {
+                    details.others #edit {
+                        summary.button data-key="e" { (icon("words")) "Edit" kbd { "e" } }
+                        div.box.box-body { (super::task_form::edit(seen)) }
+                    }
                 }
             }
         }

@@ -11,6 +11,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::{Check, CheckKind, Task};
 use callboard_engine::context::OpContext;
 use callboard_engine::{EngineError, WorkWish};
@@ -44,6 +45,22 @@ pub(super) enum Verb {
 }
 
 impl Verb {
+    const ALL: &'static [Self] = &[
+        Self::Run,
+        Self::Stop,
+        Self::Tell,
+        Self::Note,
+        Self::Check,
+        Self::Sooner,
+        Self::Later,
+        Self::Dep,
+        Self::Block,
+        Self::Unblock,
+        Self::Release,
+        Self::Reopen,
+        Self::Remove,
+    ];
+
     /// The last part of the form's address, the glyph and the words of its button.
     pub fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -61,6 +78,45 @@ impl Verb {
             Self::Reopen => ("reopen", "again", "Reopen"),
             Self::Remove => ("remove", "cross", "Remove"),
         }
+    }
+}
+
+impl Verb {
+    /// The verb in the table of rights.
+    fn needs(self) -> PersonVerb {
+        match self {
+            Self::Run | Self::Stop | Self::Release => PersonVerb::RunAgent,
+            Self::Tell | Self::Note => PersonVerb::Write,
+            Self::Check => PersonVerb::RunChecks,
+            Self::Sooner | Self::Later | Self::Dep | Self::Block | Self::Unblock | Self::Reopen => {
+                PersonVerb::Edit
+            }
+            Self::Remove => PersonVerb::Remove,
+        }
+    }
+
+    /// Whether the button stays, disabled, for a reader who may not use the verb.
+    fn is_main(self) -> bool {
+        matches!(self, Self::Run | Self::Stop | Self::Check | Self::Unblock | Self::Reopen)
+    }
+}
+
+/// The verb of a form's address in the table of rights; `None` for an address that is no verb.
+fn person_verb(path: &str) -> Option<PersonVerb> {
+    match path {
+        "edit" | "undep" => Some(PersonVerb::Edit),
+        "attest" => Some(PersonVerb::Attest),
+        _ => Verb::ALL.iter().find(|verb| verb.words().0 == path).map(|verb| verb.needs()),
+    }
+}
+
+/// Why the reader may not use a verb: the profile that it needs, and the reader's own.
+pub(super) fn why_not(page: &Page, verb: PersonVerb) -> Option<String> {
+    match page.reader.rights.judge_verb("web", verb).err()? {
+        Refusal::ProfileDenied { needed, held, .. } => {
+            Some(format!("needs {}, you are {}", needed.as_str(), held.as_str()))
+        }
+        refusal => Some(refusal.message()),
     }
 }
 
@@ -84,9 +140,15 @@ pub(super) fn verbs_of(seen: &TaskSeen) -> Vec<Verb> {
     verbs
 }
 
-/// The form of a verb. A verb that needs words or a confirmation opens a small panel first.
+/// The form of a verb. A verb that needs words or a confirmation opens a small panel first. A verb that the reader may
+/// not use is left out, or stays with the reason.
 pub(super) fn form(page: &Page, task: &Task, verb: Verb) -> Markup {
     let (path, glyph, words) = verb.words();
+    if let Some(why) = why_not(page, verb.needs()) {
+        return html! { @if verb.is_main() {
+            span.row { button.button disabled { (icon(glyph)) (words) } span.faint { (why) } }
+        } };
+    }
     let action = format!("/tasks/{}/{path}", task.name());
     let once = page.engine.fresh_id().to_string();
     let hidden = html! { input type="hidden" name="once" value=(once); };
@@ -237,6 +299,9 @@ pub(super) async fn carry_out(
     form: &VerbForm,
 ) -> Result<String, EngineError> {
     let engine = &page.engine;
+    if let Some(verb) = person_verb(verb) {
+        page.reader.rights.judge_verb("web", verb)?;
+    }
     let op = once(page, &form.once)?;
     Ok(match verb {
         "run" => {
@@ -255,7 +320,7 @@ pub(super) async fn carry_out(
             engine.task_note(&op, id, form.text()).await?;
             "The note was added.".into()
         }
-        "check" => return check(page, op, id).await,
+        "check" => return check(page, op, id, form.check).await,
         "attest" => {
             let index = form.check.ok_or_else(|| missing("check"))?;
             engine.check_attest(&op, id, index, form.result == "pass").await?;
@@ -341,10 +406,16 @@ fn start(form: &VerbForm) -> WorkWish {
     }
 }
 
-/// Runs the checks. Long ones go on after the answer; their results arrive as events.
-async fn check(page: &Page, op: OpContext, id: TaskId) -> Result<String, EngineError> {
+/// Runs the checks, or one of them. Long ones go on after the answer; their results arrive as events.
+async fn check(
+    page: &Page,
+    op: OpContext,
+    id: TaskId,
+    only: Option<usize>,
+) -> Result<String, EngineError> {
     let engine = page.engine.clone();
-    let run = tokio::spawn(async move { engine.check_run(&op, id, Vec::new()).await });
+    let only = only.into_iter().collect();
+    let run = tokio::spawn(async move { engine.check_run(&op, id, only).await });
     match tokio::time::timeout(CHECKS_WAIT, run).await {
         Ok(Ok(ran)) => {
             let checks = ran?.it.task.checks;

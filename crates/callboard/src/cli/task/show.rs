@@ -6,7 +6,7 @@ use callboard_domain::runs::job::Job;
 use callboard_domain::runs::run::{RunRecord, Terminal};
 use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState};
 use callboard_domain::task::comment::Comment;
-use callboard_domain::task::{Task, TaskRecord};
+use callboard_domain::task::{Task, TaskRecord, Verdict};
 use callboard_engine::context::OpContext;
 use callboard_engine::store::CardRow;
 use callboard_engine::{At, AttemptFilter, EngineError};
@@ -109,6 +109,10 @@ fn document(open: &Open, seen: &Seen) -> Value {
     document["priority"] = record.task.priority.into();
     document["verification"] = verification_json(&record.task, open.policy());
     document["comments"] = seen.comments.iter().rev().map(comment_json).collect();
+    for (index, check) in record.task.checks.iter().enumerate() {
+        let took_ms = check.verdict.as_ref().and_then(Verdict::took_ms);
+        document["checks"][index]["tookMs"] = json!(took_ms);
+    }
     document["checkJob"] = seen.check_job.as_ref().map_or(Value::Null, check_job_json);
     document["told"] = seen.told.iter().map(told_json).collect();
     document["branch"] = json!(seen.branch);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::actor::Actor;
 use crate::board::card::{Card, Review, ReviewState};
-use crate::command::{ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
+use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
 use crate::decide::board::card::{go, kept, label_of};
 use crate::decide::draft::Draft;
 use crate::decide::input;
@@ -21,6 +21,7 @@ use crate::ids::TaskId;
 use crate::limits::REVIEW_CHARS_MAX;
 use crate::policy::Phase;
 use crate::refusal::{Refusal, ReviewAction};
+use crate::review::verdict::VerdictMark;
 use crate::runs::job::JobState;
 use crate::runs::run::RunRecord;
 use crate::runs::work::Role;
@@ -70,6 +71,7 @@ pub(crate) fn review_decide(
 ) -> Result<Change, Refusal> {
     input::longest("feedback", &decision.feedback, REVIEW_CHARS_MAX)?;
     let draft = Draft::of_task(world, decision.task, now)?;
+    judge_seen(&draft.task, draft.card.review.as_ref(), decision.seen)?;
     if draft.task.phase != Phase::Review {
         let label = draft.task.label.clone();
         return Err(Refusal::ReviewNotReady { task: decision.task, label });
@@ -80,6 +82,16 @@ pub(crate) fn review_decide(
         }
         ReviewVerdict::Reject { to } => reject::reject(draft, decision, to),
     }
+}
+
+/// Refuses a decision on a review that another person decided since the caller looked. Judged before the phase: a
+/// caller learns who decided instead of which column the task is in.
+fn judge_seen(
+    task: &Task,
+    review: Option<&Review>,
+    seen: Option<VerdictMark>,
+) -> Result<(), Refusal> {
+    seen.map_or(Ok(()), |seen| seen.judge(task.id, review))
 }
 
 /// Approves a review. Work that is not merged yet stays in review; the checks must pass either way.
@@ -120,15 +132,25 @@ pub enum MergeGate {
     Open,
 }
 
+/// What a merge stands on, besides its checks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MergeNeeds<'a> {
+    /// Whether the settings ask for an approval first.
+    pub approval: bool,
+    /// The state of the task's own files: an approval counts for the files it was given for.
+    pub work: Option<&'a str>,
+    /// The verdict that the caller saw.
+    pub seen: Option<VerdictMark>,
+}
+
 /// The part of a merge that needs no check results. The engine asks before git does anything; `decide` asks again
 /// in the transaction. Outside of review an agent is in the middle of its work, and a merge would take half of
-/// that. `work` is the state of the task's own files: an approval counts for the files it was given for.
+/// that.
 pub fn merge_gate(
     task: &Task,
     card: &Card,
     agent: Option<Actor>,
-    needs_approval: bool,
-    work: Option<&str>,
+    needs: MergeNeeds<'_>,
 ) -> Result<MergeGate, Refusal> {
     let review = card.review.as_ref();
     if task.phase == Phase::ClosedDone
@@ -136,11 +158,12 @@ pub fn merge_gate(
     {
         return Ok(MergeGate::Merged(commit));
     }
+    judge_seen(task, review, needs.seen)?;
     let is_approved = |review: &Review| {
         let at = review.decided_at.unwrap_or(review.requested_at);
-        review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), work)
+        review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), needs.work)
     };
-    if needs_approval && !review.is_some_and(is_approved) {
+    if needs.approval && !review.is_some_and(is_approved) {
         return Err(Refusal::NotApproved { task: task.id });
     }
     match agent {
@@ -184,14 +207,14 @@ pub fn agent_at_work(newest: Option<&Attempt>, works: &[RunRecord]) -> Option<Ac
 pub(crate) fn review_clear(
     world: &World<'_>,
     id: TaskId,
-    needs_approval: bool,
-    seen: task::Seen<'_>,
+    checked: Option<&Checked>,
+    needs: MergeNeeds<'_>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
     let open = work::open_work(world);
     let agent = agent_at_work(draft.subject.newest.as_ref(), open.as_slice());
-    match merge_gate(&draft.task, &draft.card, agent, needs_approval, seen.1)? {
+    match merge_gate(&draft.task, &draft.card, agent, needs)? {
         MergeGate::Merged(_) => return Ok(draft.unchanged(Reply::Task(id))),
         MergeGate::Occupied(agent) => {
             return Err(at_work(&draft.task, agent, ReviewAction::Merge));
@@ -199,7 +222,7 @@ pub(crate) fn review_clear(
         MergeGate::Open => {}
     }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
-    match task::gates(&mut draft, &done, seen, true)? {
+    match task::gates(&mut draft, &done, (checked, needs.work), true)? {
         Ok((_, None)) => Ok(draft.unchanged(Reply::Task(id))),
         Ok((_, ran)) => {
             draft.entry("ran checks", ran);

@@ -110,7 +110,8 @@ pub(crate) fn record(draft: &mut Draft<'_>, checked: &Checked) {
     for (index, verdict) in &checked.runs {
         let Some(check) = draft.task.checks.get_mut(*index) else { continue };
         check.verdict = Some(verdict.clone());
-        let data = json!({"index": index, "result": check.result(), "tree": verdict.tree});
+        let (result, tree, took_ms) = (check.result(), &verdict.tree, verdict.took_ms());
+        let data = json!({"index": index, "result": result, "tree": tree, "took_ms": took_ms});
         draft.event(EventName::CheckRan, data);
     }
 }

@@ -224,3 +224,45 @@ async fn a_patch_beyond_all_bounds_is_left_out() {
     assert_eq!((found.patch, found.texts.len()), (None, 0));
     assert!(!found.files[0].is_in_patch);
 }
+
+#[tokio::test]
+async fn lines_are_answered_by_the_newest_commit_that_changed_them() {
+    let repo = Repo::committed();
+    let worktree = make(&repo, "CB-1").await;
+    commit(&worktree, "list.txt", "1\n2\n3\n4\n5\n");
+    let seen = head(&worktree.path);
+    let answer = |since: &str, lines: std::ops::RangeInclusive<u32>| {
+        let (since, worktree) = (since.to_owned(), worktree.clone());
+        async move {
+            let trees = LocalWorktrees::default();
+            trees.lines_changed_in(&worktree, &since, "list.txt", lines).await.expect("git answers")
+        }
+    };
+    assert_eq!(answer(&seen, 1..=5).await, None, "nothing came since");
+    commit(&worktree, "list.txt", "1\ntwo\n3\n4\n5\n");
+    let second = head(&worktree.path);
+    commit(&worktree, "list.txt", "0\n1\ntwo\n3\nfour\n5\n");
+    let fourth = head(&worktree.path);
+    commit(&worktree, "other.txt", "1\n");
+    write(&worktree, "list.txt", "0\n1\ntwo\n3\nfour\nfive\n");
+    let before = status(&worktree.path);
+    for (lines, wanted) in [
+        (2..=2, Some(&second)),
+        (4..=4, Some(&fourth)),
+        (2..=4, Some(&fourth)),
+        (1..=1, None),
+        (5..=5, None),
+        (9..=9, None),
+    ] {
+        assert_eq!(answer(&seen, lines.clone()).await.as_ref(), wanted, "{lines:?}");
+    }
+    assert_eq!(status(&worktree.path), before);
+    assert_eq!(answer("abcd", 2..=2).await, None, "no whole id");
+    assert_eq!(answer(&"0".repeat(40), 2..=2).await, None, "an unknown commit");
+    fs::remove_file(worktree.path.join("list.txt")).expect("removes");
+    git_in(&worktree.path, &["commit", "-qam", "gone"]);
+    assert_eq!(answer(&seen, 3..=3).await, Some(head(&worktree.path)), "the file is gone");
+    git_in(&worktree.path, &["checkout", "-q", "--orphan", "anew"]);
+    git_in(&worktree.path, &["commit", "-qm", "anew"]);
+    assert_eq!(answer(&seen, 2..=2).await, None, "another history");
+}

@@ -19,7 +19,7 @@ mod wait;
 mod words;
 
 use callboard_domain::board::audit::REVIEW_ACTIONS;
-use callboard_domain::rights::Profile;
+use callboard_domain::rights::{PersonVerb, Profile};
 
 use crate::args::schema_of;
 use crate::error::{STORE_DAMAGED, Voice};
@@ -154,16 +154,16 @@ static TOOLS: &[Tool] = &[
         and_next!("Changes fields of a task, all or nothing; an empty text clears a field."),
         Hints::WRITE, schema_of::<edit::TasksUpdateRequest>,
         with_envelope!("task_id:string|null current_task_type:string|null checks?:[object]"),
-        answered!(edit::tasks_update)).for_profile(Profile::Operator).on_task().long(),
+        answered!(edit::tasks_update)).for_profile(PersonVerb::Edit.least_profile()).on_task().long(),
     Tool::new("tasks_move", "Tasks move",
         and_next!("Moves a task to another column. Starts no agent."),
         Hints::WRITE, schema_of::<edit::Move>,
         with_envelope!("task_id:string|null new_status:string|null checks?:[object]"),
-        answered!(edit::tasks_move)).for_profile(Profile::Operator).on_task().long(),
+        answered!(edit::tasks_move)).for_profile(PersonVerb::Edit.least_profile()).on_task().long(),
     Tool::new("tasks_delete", "Tasks delete",
         and_next!("Deletes a task that nothing open depends on."),
         DESTRUCTIVE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id:string|null"),
-        answered!(edit::tasks_delete)).for_profile(Profile::Maintainer).on_task(),
+        answered!(edit::tasks_delete)).for_profile(PersonVerb::Remove.least_profile()).on_task(),
     Tool::new("projects_create", "Projects create",
         and_next!("Makes a project, with repositories if any are named. Opens it only if it is the first."),
         Hints::WRITE, schema_of::<projects::ProjectsCreateRequest>,

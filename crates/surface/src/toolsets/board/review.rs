@@ -1,7 +1,7 @@
 //! Reviews: requested, approved, rejected; and the merge or rebase of their work.
 
 use callboard_domain::policy::Phase;
-use callboard_domain::rights::Profile;
+use callboard_domain::rights::{PersonVerb, Profile};
 use callboard_domain::task::TaskRecord;
 use callboard_engine::{Rejection, ReviewEnd, ReviewSeen, Reviewed};
 use schemars::JsonSchema;
@@ -62,8 +62,10 @@ impl Action {
 
     fn profile(self) -> Profile {
         match self {
-            Action::Approve | Action::Reject | Action::Preview => Profile::Operator,
-            Action::Merge | Action::Rebase => Profile::Maintainer,
+            Action::Approve | Action::Preview => PersonVerb::Approve.least_profile(),
+            Action::Reject => PersonVerb::SendBack.least_profile(),
+            Action::Merge => PersonVerb::Merge.least_profile(),
+            Action::Rebase => PersonVerb::Rebase.least_profile(),
         }
     }
 }

@@ -294,6 +294,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::PullConflict { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::ReviewDecided { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::DependencyCycle { .. }

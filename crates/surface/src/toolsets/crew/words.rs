@@ -124,6 +124,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::NotPair { .. }
         | Refusal::NotRunning { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::ReviewDecided { .. }
         | Refusal::AgentState { .. }
         | Refusal::PullConflict { .. }
         | Refusal::NotApproved { .. }

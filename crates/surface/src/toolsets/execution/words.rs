@@ -199,6 +199,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ParentCycle { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::ReviewDecided { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }

@@ -104,7 +104,7 @@ fn check(check: &Check, policy: &Policy, text: &impl Fn(&str) -> String) -> Valu
     view["ranAt"] = json!(verdict.map(|v| rfc3339_ms(v.at)));
     view["tree"] = json!(verdict.and_then(|v| v.tree.as_deref()));
     match verdict.map(|v| &v.source) {
-        Some(VerdictSource::Run { exit_code, log }) => {
+        Some(VerdictSource::Run { exit_code, log, .. }) => {
             view["exitCode"] = json!(exit_code);
             view["log"] = log.as_str().into();
         }

@@ -168,6 +168,7 @@ fn content(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     };
     let context = view.context.saturating_add(MORE_LINES).to_string();
     let more = address(view.kept, &[("file", &*file.path), ("context", &*context)]);
+    let more = format!("{more}#{}", anchor(&file.path));
     let table = FileTable {
         file,
         is_split: view.is_split,
@@ -177,6 +178,7 @@ fn content(file: &DiffFile, view: &DiffView<'_>) -> Markup {
         new_paint,
         comment: view.may_comment.then_some(&comment),
         more: Some(&more),
+        context: view.context as usize,
     };
     let (rows, astray) = table.render();
     let all = line_count(file);
@@ -219,7 +221,7 @@ fn list(others: &[(&str, Option<(usize, usize)>)], shown: usize, view: &DiffView
 }
 
 /// The id of a file's place on the page; the same on every page.
-pub(super) fn anchor(path: &str) -> String {
+pub fn anchor(path: &str) -> String {
     // FNV-1a: an id is no secret, and two files with one id only share a link.
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     format!("f-{:016x}", path.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix))

@@ -6,6 +6,7 @@
 
 mod file;
 mod kind;
+mod moved;
 mod paint;
 mod parse;
 mod quoted;
@@ -13,8 +14,9 @@ mod table;
 mod tree;
 mod words;
 
-pub use file::{DiffCaps, DiffSaid, DiffView, FileFacts, PaintPair, files};
+pub use file::{DiffCaps, DiffSaid, DiffView, FileFacts, PaintPair, anchor, files};
 pub use kind::{DiffKind, GeneratedBy, kind_of};
+pub use moved::mark_moved;
 pub use paint::{FilePaint, PAINTED_BYTES_MAX, PaintOrder, PaintShop, paint};
 pub use parse::{DiffFault, parse};
 pub use tree::{TreeEntry, tree};
@@ -83,6 +85,8 @@ pub struct DiffLine {
     pub has_return: bool,
     /// No newline follows the line: it is the last of its file.
     pub is_unended: bool,
+    /// The line was removed here and added elsewhere, or the other way round.
+    pub is_moved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -183,6 +183,7 @@ fn read_hunk(reader: &mut PatchReader<'_>, mut hunk: DiffHunk) -> Result<DiffHun
             text: text.to_owned(),
             has_return,
             is_unended: false,
+            is_moved: false,
         });
         old = old.saturating_add(u32::from(in_old));
         new = new.saturating_add(u32::from(in_new));

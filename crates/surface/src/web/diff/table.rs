@@ -28,6 +28,8 @@ pub(super) struct FileTable<'t> {
     pub(super) comment: Option<&'t dyn Fn(&str) -> String>,
     /// The address of this file with more lines around its changes.
     pub(super) more: Option<&'t str>,
+    /// The number of lines around a change.
+    pub(super) context: usize,
 }
 
 /// A line with the words of it that changed.
@@ -51,6 +53,7 @@ impl FileTable<'_> {
             rows.push(self.body(&hunk.lines[..shown], &mut placed));
             (left, before) = (left - shown, Some(hunk.new_start.saturating_add(hunk.new_count)));
         }
+        rows.push(self.end(left));
         let class = if self.is_split { "diff split" } else { "diff" };
         let table = html! { table class=(class) { tbody { @for row in rows { (row) } } } };
         let all = self.said.into_iter().flatten();
@@ -80,6 +83,17 @@ impl FileTable<'_> {
         }
     }
 
+    /// The last row: more lines below the last change, if the file may have any.
+    fn end(&self, left: usize) -> Markup {
+        let last = self.file.hunks.last().map(|hunk| hunk.lines.as_slice()).unwrap_or_default();
+        let is_context = |line: &&DiffLine| line.sign == DiffSign::Context && !line.is_unended;
+        let below = last.iter().rev().take_while(is_context).count();
+        let more = self.more.filter(|_| left > 0 && below > 0 && below >= self.context);
+        html! { @if let Some(address) = more {
+            tr.hunk.tail { td colspan=(self.columns()) { a href=(address) { "20 more lines below" } } }
+        } }
+    }
+
     fn body(&self, lines: &[DiffLine], placed: &mut BTreeSet<(DiffSide, u32)>) -> Markup {
         let words = words_of(lines);
         let lines = lines.iter().zip(&words).map(|(line, marks)| Marked { line, marks });
@@ -100,10 +114,10 @@ impl FileTable<'_> {
         let line = marked.line;
         let place = line.place().map(|(side, number)| format!("{}{number}", side.letter()));
         html! {
-            tr class=[class_of(line.sign)] data-line=[place] {
+            tr class=[row_class(line)] data-line=[place] {
                 td.no { @if let Some(old) = line.old { (old) } }
                 td.no { @if let Some(new) = line.new { (new) } }
-                td.sign { (line.sign.text()) }
+                td.sign { (sign(line)) }
                 td.code { (self.code(marked)) }
             }
         }
@@ -116,10 +130,10 @@ impl FileTable<'_> {
         let line = marked.line;
         let number = if side == DiffSide::Left { line.old } else { line.new };
         let place = number.map(|number| format!("{}{number}", side.letter()));
-        let class = class_of(line.sign).unwrap_or_default();
+        let class = row_class(line).unwrap_or_default();
         html! {
             td class={ "no " (class) } { @if let Some(number) = number { (number) } }
-            td class={ "sign " (class) } { (line.sign.text()) }
+            td class={ "sign " (class) } { (sign(line)) }
             td class={ "code " (class) } data-line=[place] { (self.code(marked)) }
         }
     }
@@ -175,11 +189,21 @@ fn commented(hunk: &DiffHunk) -> Option<String> {
     Some(if end == start { format!("{letter}{start}") } else { format!("{letter}{start}-{end}") })
 }
 
-fn class_of(sign: DiffSign) -> Option<&'static str> {
-    match sign {
-        DiffSign::Context => None,
-        DiffSign::Added => Some("add"),
-        DiffSign::Removed => Some("del"),
+fn row_class(line: &DiffLine) -> Option<&'static str> {
+    match (line.sign, line.is_moved) {
+        (DiffSign::Context, _) => None,
+        (DiffSign::Added, false) => Some("add"),
+        (DiffSign::Added, true) => Some("add moved"),
+        (DiffSign::Removed, false) => Some("del"),
+        (DiffSign::Removed, true) => Some("del moved"),
+    }
+}
+
+/// The sign of a line. Moved lines say so in words, not by colour alone.
+fn sign(line: &DiffLine) -> Markup {
+    html! {
+        (line.sign.text())
+        @if line.is_moved { span.moved-word title="moved" { "moved" } }
     }
 }
 

@@ -37,6 +37,21 @@ function toLine(by) {
   mark(all[Math.min(all.length - 1, Math.max(0, at + by))]);
 }
 
+// Goes to the first line of another hunk.
+function toHunk(by) {
+  const hunks = [...document.querySelectorAll(".file details[open] tr.hunk:not(.tail)")];
+  const top = (current ?? document.querySelector(".decide"))?.getBoundingClientRect().top ?? 0;
+  const after = hunks.filter((hunk) => hunk.getBoundingClientRect().top > top + 1);
+  const before = hunks.filter((hunk) => hunk.getBoundingClientRect().top < top - 1);
+  // The head right above the marked line is that of the hunk one stands in.
+  const inside = current && before.at(-1)?.nextElementSibling === (current.closest("tr") ?? current);
+  const hunk = by > 0 ? after[0] : inside ? before.at(-2) : before.at(-1);
+  const row = hunk?.nextElementSibling;
+  if (!row) return;
+  mark(row.dataset.line ? row : row.querySelector("[data-line]"));
+  current?.scrollIntoView({ block: "center" });
+}
+
 // Opens the form of a comment on the lines between two rows of one file.
 function comment(from, to = from) {
   const path = from?.closest(".file")?.dataset.path;
@@ -58,6 +73,8 @@ document.addEventListener(
     const acts = {
       "]": () => toFile(1),
       "[": () => toFile(-1),
+      "}": () => toHunk(1),
+      "{": () => toHunk(-1),
       j: () => toLine(1),
       k: () => toLine(-1),
       c: () => comment(current ?? lines()[0]),
@@ -107,5 +124,16 @@ document.addEventListener("submit", async (event) => {
   }
   renew();
 });
+
+// The head of the page is live, the diff is not: when the work moves on, a line says so and leads to the new commits.
+const head = document.querySelector("#review-head");
+const moved = document.querySelector("#review-moved");
+const diff = document.querySelector(".review");
+if (head && moved && diff) {
+  new MutationObserver(() => {
+    const now = document.querySelector("#review-head")?.dataset.head;
+    moved.hidden = !now || now === diff.dataset.head;
+  }).observe(head.parentElement, { attributes: true, childList: true, subtree: true, attributeFilter: ["data-head"] });
+}
 
 document.querySelector("#comment")?.scrollIntoView({ block: "center" });

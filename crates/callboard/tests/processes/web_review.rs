@@ -1,0 +1,142 @@
+//! The page of a review on a real server: verdicts that race, checks that run in place, and verbs that a profile lacks.
+
+use std::path::Path;
+use std::thread;
+
+use crate::peer::board;
+use crate::tokens::token;
+use crate::web::{HERE, Seen, Site, cli};
+
+/// A task in review.
+fn in_review(folder: &Path, checks: &[&str]) -> String {
+    let mut add = vec!["task", "add", "Decide"];
+    for check in checks {
+        add.extend(["--check", check]);
+    }
+    let id = cli(folder, &add)["id"].as_str().unwrap().to_owned();
+    for status in ["in_progress", "in_review"] {
+        cli(folder, &["task", "move", &id, status]);
+    }
+    id
+}
+
+/// The value of a hidden field.
+fn field(page: &str, name: &str) -> String {
+    let start = format!("name=\"{name}\" value=\"");
+    let at = page.find(&start).unwrap_or_else(|| panic!("no {name} in {page}")) + start.len();
+    page[at..].split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn one_of_two_verdicts_at_one_moment_wins() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    for _ in 0..6 {
+        let id = in_review(folder.path(), &[]);
+        let path = format!("/tasks/{id}/review");
+        let seen = field(&site.get(&path).text, "seen");
+        let decide = |verb: &str| {
+            let form = [("seen", &*seen), ("text", "Nearly <b>."), ("to", "work")];
+            site.post(&format!("{path}/{verb}"), HERE, &form)
+        };
+        let [approved, rejected]: [Seen; 2] = thread::scope(|scope| {
+            let both = ["approve", "reject"].map(|verb| scope.spawn(move || decide(verb)));
+            both.map(|one| one.join().unwrap())
+        });
+        let (winner, loser) = match (approved.status, rejected.status) {
+            (303, 409) => ("approved it", rejected),
+            (409, 303) => ("sent it back", approved),
+            other => panic!("{other:?}\n{}\n{}", approved.text, rejected.text),
+        };
+        let text = &loser.text;
+        assert!(text.contains("the review that you opened had no verdict. "), "{text}");
+        assert!(text.contains(winner) && text.contains("Nothing was changed"), "{text}");
+        let log = cli(folder.path(), &["log", &id]).to_string();
+        let verdicts =
+            log.matches("review.approved").count() + log.matches("review.rejected").count();
+        assert_eq!(verdicts, 1, "{log}");
+        // A task without work to merge is closed by its approval: the words are shown, and a link goes on.
+        assert!(text.contains("Go on with the review as it stands"), "{text}");
+        assert!(text.contains("Nearly &lt;b&gt;."), "{text}");
+    }
+}
+
+#[test]
+fn a_late_verdict_goes_on_with_one_button() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let id = in_review(folder.path(), &[]);
+    let path = format!("/tasks/{id}/review");
+    let seen = field(&site.get(&path).text, "seen");
+    cli(folder.path(), &["reject", &id, "-m", "Not yet."]);
+    cli(folder.path(), &["task", "move", &id, "in_review"]);
+    let form = [("seen", &*seen), ("text", "Fine <b>.")];
+    let late = site.post(&format!("{path}/approve"), HERE, &form);
+    assert_eq!(late.status, 409, "{}", late.text);
+    assert!(late.text.contains("Approve all the same"), "{}", late.text);
+    assert_eq!(field(&late.text, "text"), "Fine &lt;b&gt;.");
+    let now = field(&late.text, "seen");
+    let done = site.post(&format!("{path}/approve"), HERE, &[("seen", &*now), ("text", "Fine.")]);
+    assert_eq!(done.status, 303, "{}", done.text);
+    let odd = site.post(&format!("{path}/approve"), HERE, &[("seen", "nodded")]);
+    assert_eq!(odd.status, 400, "{}", odd.text);
+}
+
+#[test]
+fn checks_of_a_review_run_in_place() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let fails = "echo '<b>it broke'; exit 3";
+    let id = in_review(folder.path(), &[fails, "true", "manual: Reads well"]);
+    let path = format!("/tasks/{id}/review");
+    let page = site.get(&path).text;
+    assert!(page.contains("not run") && page.contains("yours"), "{page}");
+    let run = |form: &[(&str, &str)]| {
+        let ran = site.post(&format!("/tasks/{id}/check"), HERE, form);
+        assert_eq!((ran.status, &*ran.to), (303, &*path), "{}", ran.text);
+    };
+    run(&[("next", &path), ("check", "0")]);
+    let checks = &cli(folder.path(), &["task", "show", &id])["checks"];
+    assert!(checks[0]["tookMs"].is_u64() && checks[1]["tookMs"].is_null(), "{checks}");
+    run(&[("next", &path)]);
+    let page = site.get(&path).text;
+    assert!(page.contains("&lt;b&gt;it broke") && page.contains("exit code 3"), "{page}");
+    assert!(page.contains("The whole log") && page.contains("1 of 3"), "{page}");
+    let log = site.get(&format!("/tasks/{id}/checks/0"));
+    assert!(log.status == 200 && log.text.contains("&lt;b&gt;it broke"), "{}", log.text);
+    assert_eq!(site.get(&format!("/tasks/{id}/checks/7")).status, 400);
+    let attest = [("check", "2"), ("result", "pass"), ("next", &*path)];
+    let attested = site.post(&format!("/tasks/{id}/attest"), HERE, &attest);
+    assert_eq!((attested.status, &*attested.to), (303, &*path), "{}", attested.text);
+    assert!(site.get(&path).text.contains("2 of 3"));
+}
+
+#[test]
+fn a_verdict_beyond_the_readers_profile_stays_with_the_reason() {
+    let folder = board();
+    let id = in_review(folder.path(), &[]);
+    let path = format!("/tasks/{id}/review");
+    let operator = ["--actor", "human:jo", "--lane", "kagan_admin", "--profile", "operator"];
+    let (_, operator) = token(folder.path(), &operator);
+    let (_, worker) = token(folder.path(), &["--actor", "human:kim"]);
+    let mut site = Site::of(folder.path()).with(&worker);
+    let page = site.get(&path).text;
+    assert!(page.contains("needs operator, you are pair_worker"), "{page}");
+    assert!(page.contains("needs maintainer, you are pair_worker"), "{page}");
+    for verb in ["approve", "reject", "merge", "rebase"] {
+        let refused = site.post(&format!("{path}/{verb}"), HERE, &[("text", "No.")]);
+        assert_eq!(refused.status, 403, "{verb} {}", refused.text);
+    }
+    let task = site.get(&site.get(&format!("/tasks/{id}")).to).text;
+    assert!(task.contains("Add a note") && !task.contains("Remove the task"), "{task}");
+    for verb in ["edit", "sooner", "remove"] {
+        let refused = site.post(&format!("/tasks/{id}/{verb}"), HERE, &[("title", "Mine")]);
+        assert_eq!(refused.status, 403, "{verb} {}", refused.text);
+    }
+    site = site.with(&operator);
+    let page = site.get(&path).text;
+    assert!(!page.contains("needs operator"), "{page}");
+    assert!(page.contains("needs maintainer, you are operator"), "{page}");
+    let approved = site.post(&format!("{path}/approve"), HERE, &[("text", "")]);
+    assert_eq!(approved.status, 303, "{}", approved.text);
+}

@@ -1,0 +1,208 @@
+//! The bar that decides: progress, which changes are shown and how, and the three verdicts.
+
+use callboard_domain::policy::Phase;
+use callboard_domain::rights::PersonVerb;
+use callboard_engine::merge_message;
+use maud::{Markup, html};
+
+use super::Page;
+use super::parts::icon;
+use super::query::address;
+use super::review::{ReviewAsked, Reviewing};
+use super::task_verbs::why_not;
+
+pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
+    let files = reviewing.files();
+    let viewed = files.iter().filter(|(path, blob)| reviewing.is_viewed(path, *blob)).count();
+    let share = viewed * 100 / files.len().max(1);
+    html! {
+        div.decide {
+            svg.meter role="img" aria-label={ (viewed) " of " (files.len()) " files viewed" } {
+                rect width={ (share) "%" } height="6" {}
+            }
+            span.number { (viewed) " of " (files.len()) " viewed" }
+            (shown_changes(reviewing, asked))
+            (shown_how(reviewing, asked))
+            div.row.row-end {
+                (verdicts(page, reviewing))
+                @if let Some(next) = &reviewing.next {
+                    a.button.button-bare href={ "/tasks/" (next.name()) "/review" } title=(next.title) data-key="u" {
+                        (icon("next")) "Next" kbd { "u" }
+                    }
+                }
+            }
+            (reasons(page, reviewing))
+        }
+    }
+}
+
+/// All changes, or those since the reader's last look.
+fn shown_changes(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
+    let (here, since_last) = (reviewing.address(), asked.since == "last");
+    let ways = [("view", &*asked.view), ("ws", &*asked.ws)];
+    let ways: Vec<_> = ways.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    html! {
+        @if reviewing.look.is_some() {
+            nav.segments aria-label="Which changes" {
+                a href={ (here) (address(&ways, &[])) } aria-current=[(!since_last).then_some("page")] { "All" }
+                a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
+                    "Since your last look"
+                }
+            }
+        }
+    }
+}
+
+/// Spaces shown or not, one column or two.
+fn shown_how(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
+    let here = reviewing.address();
+    let with = |name: &str, value: &str| {
+        let kept = asked.kept();
+        let kept: Vec<_> = kept.into_iter().filter(|(known, _)| *known != name).collect();
+        let mut more = vec![(name, value)];
+        more.retain(|(_, value)| !value.is_empty());
+        if !asked.file.is_empty() {
+            more.push(("file", &asked.file));
+        }
+        format!("{here}{}", address(&kept, &more))
+    };
+    let (no_space, is_split) = (asked.ws == "0", asked.view == "split");
+    html! {
+        a.quiet href=(with("ws", if no_space { "" } else { "0" })) {
+            @if no_space { "Show spaces" } @else { "Hide spaces" }
+        }
+        a.quiet.only-wide href=(with("view", if is_split { "" } else { "split" })) {
+            @if is_split { "One column" } @else { "Side by side" }
+        }
+    }
+}
+
+/// A verdict that the reader may not give: the button stays.
+fn denied(glyph: &str, words: &str, why: &str) -> Markup {
+    html! { button.button disabled title=(why) { (icon(glyph)) (words) } }
+}
+
+/// Why verdicts are disabled, in words below the buttons.
+fn reasons(page: &Page, reviewing: &Reviewing) -> Markup {
+    if !page.acts() || reviewing.task().phase != Phase::Review {
+        return html! {};
+    }
+    let verbs = [
+        ("Send back", PersonVerb::SendBack),
+        ("Approve", PersonVerb::Approve),
+        ("Merge", PersonVerb::Merge),
+    ];
+    let denied: Vec<_> =
+        verbs.into_iter().filter_map(|(word, verb)| Some((word, why_not(page, verb)?))).collect();
+    html! { @if !denied.is_empty() {
+        p.why.faint { @for (word, why) in denied { span { (word) " " (why) ". " } } }
+    } }
+}
+
+fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
+    let task = reviewing.task();
+    if task.phase != Phase::Review {
+        let words = if task.phase.is_closed() {
+            "The task is closed."
+        } else {
+            "The agent is still at work."
+        };
+        return html! { span.soft { (words) } };
+    }
+    if !page.acts() {
+        return html! { span.soft { "Sign in to decide: " code { "callboard open" } } };
+    }
+    let once = html! {
+        input type="hidden" name="once" value=(page.engine.fresh_id());
+        input type="hidden" name="head" value=[reviewing.head()];
+        input type="hidden" name="seen" value=(reviewing.mark());
+    };
+    html! {
+        @match why_not(page, PersonVerb::SendBack) {
+            Some(why) => (denied("back", "Send back", &why)),
+            None => (send_back(reviewing, &once)),
+        }
+        @if !reviewing.is_approved() {
+            @match why_not(page, PersonVerb::Approve) {
+                Some(why) => (denied("check", "Approve", &why)),
+                None => (approve(page, reviewing, &once)),
+            }
+        }
+        @match why_not(page, PersonVerb::Merge) {
+            Some(why) => (denied("merge", "Merge", &why)),
+            None => (merge(reviewing, &once)),
+        }
+    }
+}
+
+fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
+    let drafts = reviewing.drafts.len();
+    html! {
+        details.menu.verb {
+            summary.button data-key="b" {
+                (icon("back")) "Send back" @if drafts > 0 { span.tag.is-person { (drafts) } } kbd { "b" }
+            }
+            form.stack-tight method="post" action={ (reviewing.address()) "/reject" } {
+                (once)
+                div.field {
+                    label for="reject-text" { "Your words to the agent" }
+                    textarea.input #reject-text name="text" rows="4" required[drafts == 0] {}
+                }
+                @if drafts > 0 {
+                    details {
+                        summary { "Goes along: " (drafts) @if drafts == 1 { " comment" } @else { " comments" } }
+                        pre.code { (reviewing.preview) }
+                    }
+                }
+                div.row {
+                    button.button.button-main name="to" value="work" data-busy="Sending" { "Send back to work" }
+                    button.button name="to" value="queue" { "Send to the queue" }
+                }
+            }
+        }
+    }
+}
+
+fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
+    let task = reviewing.task();
+    let open = task.checks.iter().filter(|check| !check.is_command() && !check.is_pass()).count();
+    html! {
+        details.menu.verb {
+            summary.button.button-main data-key="a" { (icon("check")) "Approve" kbd { "a" } }
+            form.stack-tight method="post" action={ (reviewing.address()) "/approve" } {
+                (once)
+                @if open > 0 { p.soft { (open) @if open == 1 { " check waits" } @else { " checks wait" } " for you first." } }
+                div.field {
+                    label for="approve-text" { "A word about it, if you like" }
+                    textarea.input #approve-text name="text" rows="2" {}
+                }
+                div.row {
+                    button.button.button-main data-busy="Approving" { "Approve" }
+                    @if why_not(page, PersonVerb::Merge).is_none() {
+                        button.button name="merge" value="1" data-busy="Merging" { "Approve and merge" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
+    let foresight = reviewing.seen.foresight();
+    html! {
+        details.menu.verb {
+            summary.button.button-main[reviewing.is_approved()] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
+            form.stack-tight method="post" action={ (reviewing.address()) "/merge" } {
+                (once)
+                p { "One commit goes to the target, after the checks pass on the merged files:" }
+                pre.code { (merge_message(&reviewing.seen.card.record)) }
+                div.row {
+                    button.button.button-main data-busy="Merging" { "Merge" }
+                    @if !foresight.conflicts.is_empty() {
+                        button.button formaction={ (reviewing.address()) "/rebase" } { "Rebase first" }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The checks of a review: their results with durations and files, the end of the log of a check that fails, and the
+//! forms that run them again or attest them. Also the page with the whole log of a check.
+
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use axum::response::Response;
+use callboard_domain::rights::PersonVerb;
+use callboard_domain::task::{Check, CheckKind, Task, Verdict, VerdictSource};
+use callboard_engine::{CheckLogLines, LogQuery, LogSpan, LogWindow};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::Page;
+use super::frame::{Screen, View};
+use super::log::{self, LogView};
+use super::parts::{Tone, ago, icon, note, pip, span};
+use super::review::{Reviewing, short};
+use super::task::found;
+use super::task_verbs::why_not;
+
+/// How many lines of a log stand beside a check.
+const TAIL_LINES: usize = 12;
+/// The logs of so many failing checks are read.
+const TAILS_MAX: usize = 5;
+
+/// The end of the log of a check that fails.
+pub(super) struct CheckTail {
+    index: usize,
+    /// `None`: the log is not on this machine.
+    window: Option<LogWindow>,
+}
+
+/// Reads the ends of the logs of failing checks.
+pub(super) async fn tails(page: &Page, task: &Task) -> Vec<CheckTail> {
+    let is_failed = |check: &Check| check.is_command() && check.result() == "fail";
+    let failed = task.checks.iter().enumerate().filter(|(_, check)| is_failed(check));
+    let mut tails = Vec::new();
+    for (index, _) in failed.take(TAILS_MAX) {
+        let query = LogQuery::default();
+        let read = page.engine.check_log_lines(&page.op(), task.id, index, &query).await;
+        tails.push(CheckTail { index, window: read.ok().map(|log| log.window) });
+    }
+    tails
+}
+
+/// The panel of the checks.
+pub(super) fn checks(page: &Page, reviewing: &Reviewing) -> Markup {
+    let task = reviewing.task();
+    let passed = task.checks.iter().filter(|check| check.result() == "pass").count();
+    let has_commands = task.checks.iter().any(Check::is_command);
+    html! {
+        section.box aria-labelledby="review-checks" {
+            div.box-head {
+                h2 #review-checks { "Checks" } span.faint { (passed) " of " (task.checks.len()) }
+                @if page.acts() && has_commands && !task.phase.is_closed() {
+                    span.row-end { (run_form(page, reviewing, None)) }
+                }
+            }
+            @if task.checks.is_empty() { p.box-body.soft { "No check gates this task." } }
+            ol.lines { @for (index, check) in task.checks.iter().enumerate() {
+                (line(page, reviewing, index, check))
+            } }
+        }
+    }
+}
+
+/// Runs one check, or all of them, and stays on the review.
+fn run_form(page: &Page, reviewing: &Reviewing, index: Option<usize>) -> Markup {
+    let (task, denied) = (reviewing.task(), why_not(page, PersonVerb::RunChecks));
+    let label = match index {
+        Some(index) => format!("Run check {index} again"),
+        None => "Run all checks again".into(),
+    };
+    html! {
+        form method="post" action={ "/tasks/" (task.name()) "/check" } {
+            input type="hidden" name="once" value=(page.engine.fresh_id());
+            input type="hidden" name="next" value=(reviewing.address());
+            @if let Some(index) = index { input type="hidden" name="check" value=(index); }
+            button.button.button-bare.button-small disabled[denied.is_some()] title=[denied.as_deref()]
+                aria-label=(label) data-busy="Running" { (icon("again")) @if index.is_none() { "Run again" } }
+        }
+        @if let (None, Some(why)) = (index, denied) { span.faint { (why) } }
+    }
+}
+
+fn line(page: &Page, reviewing: &Reviewing, index: usize, check: &Check) -> Markup {
+    let task = reviewing.task();
+    let is_open = !task.phase.is_closed();
+    let tail = reviewing.tails.iter().find(|tail| tail.index == index);
+    let word = match (check.result(), check.is_command()) {
+        ("pending", true) => "not run",
+        ("pending", false) => "yours",
+        (result, _) => result,
+    };
+    html! {
+        li.check-line {
+            div.row {
+                (pip(check)) span.check-result { (word) }
+                div.check-words {
+                    @match &check.kind {
+                        CheckKind::Command { cmd, .. } => code { (cmd) },
+                        CheckKind::Manual => bdi { (check.desc) },
+                    }
+                    @if let Some(verdict) = &check.verdict { (about(reviewing, verdict)) }
+                }
+                div.row.row-end {
+                    @if let Some(took_ms) = check.verdict.as_ref().and_then(Verdict::took_ms) {
+                        a.number href=(log_address(task, index)) title="The log of this run" { (took(took_ms)) }
+                    } @else if check.is_command() && check.verdict.is_some() {
+                        a href=(log_address(task, index)) { "log" }
+                    }
+                    @if page.acts() && is_open && check.is_command() { (run_form(page, reviewing, Some(index))) }
+                    @if page.acts() && is_open && !check.is_command() && check.result() != "pass" {
+                        (attest_form(page, reviewing, index))
+                    }
+                }
+            }
+            @if let Some(tail) = tail { (tail_of(task, tail)) }
+        }
+    }
+}
+
+/// When a check ran and for which files.
+fn about(reviewing: &Reviewing, verdict: &Verdict) -> Markup {
+    html! {
+        span.faint {
+            (ago(verdict.at, reviewing.now))
+            @match &verdict.source {
+                VerdictSource::Attested { by } => { " by " (by) }
+                VerdictSource::Run { exit_code: Some(code), .. } if !verdict.pass => { ", exit code " (code) }
+                VerdictSource::Run { .. } => {}
+            }
+            @if let Some(tree) = &verdict.tree { ", files " code { (short(tree)) } }
+        }
+    }
+}
+
+fn attest_form(page: &Page, reviewing: &Reviewing, index: usize) -> Markup {
+    let denied = why_not(page, PersonVerb::Attest);
+    html! {
+        form method="post" action={ "/tasks/" (reviewing.task().name()) "/attest" } {
+            input type="hidden" name="check" value=(index);
+            input type="hidden" name="next" value=(reviewing.address());
+            button.button.button-small name="result" value="pass" disabled[denied.is_some()] { "I looked: pass" }
+        }
+        @if let Some(why) = denied { span.faint { (why) } }
+    }
+}
+
+/// The end of a log, and a link to all of it.
+fn tail_of(task: &Task, tail: &CheckTail) -> Markup {
+    let Some(window) = &tail.window else {
+        return html! { p.limit { "The log of this run is not on this machine." } };
+    };
+    let skipped = window.lines.len().saturating_sub(TAIL_LINES);
+    let last = LogWindow { lines: window.lines[skipped..].to_vec(), ..window.clone() };
+    html! {
+        (log::tail(&last))
+        p.limit {
+            a href=(log_address(task, tail.index)) { "The whole log" } ", " (window.total)
+            @if window.total == 1 { " line" } @else { " lines" }
+        }
+    }
+}
+
+fn log_address(task: &Task, index: usize) -> String {
+    format!("/tasks/{}/checks/{index}", task.name())
+}
+
+/// A duration: seconds with a digit while they are few.
+fn took(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        ms => span(i64::try_from(ms).unwrap_or(i64::MAX)),
+    }
+}
+
+/// The state of a log in its address.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct LogAsked {
+    /// `181-680`, `181-` or `-680`.
+    #[serde(default)]
+    lines: String,
+    #[serde(default)]
+    errors: String,
+    #[serde(default)]
+    find: String,
+}
+
+/// The log of the last run of a check.
+pub(super) async fn log_page(
+    page: Page,
+    Path((text, index)): Path<(String, usize)>,
+    Query(asked): Query<LogAsked>,
+) -> Response {
+    let id = match found(&page, &text).await {
+        Ok(id) => id,
+        Err(error) => return page.failure(Screen::Board, &error).await,
+    };
+    let query = LogQuery {
+        span: LogSpan::read(&asked.lines).unwrap_or_default(),
+        errors_only: asked.errors == "1",
+        find: asked.find,
+    };
+    let op = page.op();
+    let read = async {
+        let record = page.engine.task_get(&op, id).await?;
+        let log = page.engine.check_log_lines(&op, id, index, &query).await?;
+        Ok((record, log))
+    };
+    let (record, log) = match read.await {
+        Ok(read) => read,
+        Err(error) => return page.failure(Screen::Board, &error).await,
+    };
+    let task = &record.it.task;
+    let Some(check) = task.checks.get(index) else {
+        return page.failure(Screen::Board, &unknown(index)).await;
+    };
+    let content = log_content(check, &log, &query);
+    let title = format!("Log of check {index}");
+    let mut shown = View::of(Screen::Board, &title, content);
+    let name = task.name().to_string();
+    let path = (Screen::Board.path().to_owned(), Screen::Board.title().to_owned());
+    shown.trail = vec![
+        path,
+        (format!("/tasks/{name}"), name.clone()),
+        (log_address(task, index), title.clone()),
+    ];
+    let twin = format!("callboard check log {name} {index}");
+    shown.twin = &twin;
+    page.show(StatusCode::OK, shown).await
+}
+
+fn log_content(check: &Check, log: &CheckLogLines, query: &LogQuery) -> Markup {
+    let view = LogView { kept: &[], query, time_of: None, follow: None, raw: None };
+    let failed = check.result() == "fail";
+    html! {
+        div.pad.stack {
+            @if failed { (note(Tone::Failed, "failed", &html! { code { (check.desc) } " failed." })) }
+            p.dots {
+                (pip(check)) span { (check.result()) } code { (check.desc) }
+                @if let Some(took_ms) = check.verdict.as_ref().and_then(Verdict::took_ms) { span { (took(took_ms)) } }
+                span.faint { (log.name) }
+            }
+            div.row { (log::filters(&log.window, &view)) }
+            (log::lines(&log.window, &view))
+        }
+    }
+}
+
+fn unknown(index: usize) -> callboard_engine::EngineError {
+    let message = format!("check is unknown: there is no check {index}");
+    callboard_domain::refusal::Refusal::invalid_field("check", message).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::took;
+
+    #[test]
+    fn short_runs_have_tenths() {
+        for (ms, words) in [(0, "0.0 s"), (950, "0.9 s"), (9_999, "9.9 s"), (41_000, "41 s")] {
+            assert_eq!(took(ms), words);
+        }
+    }
+}
