@@ -69,7 +69,7 @@ fn run_form(page: &Page, reviewing: &Reviewing, index: Option<usize>) -> Markup 
     let (task, denied) = (reviewing.task(), why_not(page, PersonVerb::RunChecks));
     let label = match index {
         Some(index) => format!("Run check {index} again"),
-        None => "Run all checks again".into(),
+        None => "Run again: all checks".into(),
     };
     html! {
         form method="post" action={ "/tasks/" (task.name()) "/check" } {

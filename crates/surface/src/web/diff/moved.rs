@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn a_block_moved_if_it_says_enough() {
         for (lines, moved) in [
-            ("-let total = sum(&prices);| x|+let total = sum(&prices);", "m m"),
-            ("-let total = sum(&prices);| x|+    let total = sum(&prices);", "m m"),
+            ("-let the_total = sum(&all_prices);| x|+let the_total = sum(&all_prices);", "m m"),
+            ("-let the_total = sum(&all_prices);| x|+    let the_total = sum(&all_prices);", "m m"),
             ("-}| x|+}", "- +"),
             ("-a();|-b();|-}| x|+a();|+b();|+}", "- - - + + +"),
             (
@@ -111,7 +111,7 @@ mod tests {
                 "-fn first_line() {|-    second_line();|-}| x|+fn first_line() {|+    other_line();|+}",
                 "- - - + + +",
             ),
-            ("-let total = sum(&prices);|+let total = sum(&costs);", "- +"),
+            ("-let the_total = sum(&all_prices);|+let total = sum(&costs);", "- +"),
         ] {
             let mut files = parse(&patch(lines), |_| false).expect("a patch");
             mark_moved(&mut files);
