@@ -1,8 +1,6 @@
 //! A store and an engine in a folder of their own, opened as the product opens them.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,10 +71,10 @@ impl Bed {
     pub async fn on(parent: &Path, name: &str, site: Option<&Site>) -> anyhow::Result<Self> {
         let Some(site @ Site::Shared(url)) = site else { return Self::new(parent, name).await };
         let folder = Self::folder(parent, name)?;
-        // In a file, because an address may hold a password and all users can see arguments.
-        let mut config =
-            File::options().append(true).open(folder.join(".callboard/config.toml"))?;
-        writeln!(config, "[store]\nurl = '{url}'")?;
+        // In a file, because an address may hold a password and all users can see arguments. The local file needs no
+        // mark of trust.
+        let config = format!("[store]\nurl = '{url}'\n");
+        std::fs::write(folder.join(".callboard/config.local.toml"), config)?;
         let engine = Self::join(site).await?;
         Ok(Self { folder, engine })
     }

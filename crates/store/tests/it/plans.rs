@@ -100,7 +100,7 @@ async fn filled(f: &Fixture) -> (TaskId, TaskId) {
     for batch in 0..TASKS / BATCH {
         let new = |n: usize| {
             let n = batch * BATCH + n;
-            let deps = if n % 2 == 0 { vec![root] } else { Vec::new() };
+            let deps = if n.is_multiple_of(2) { vec![root] } else { Vec::new() };
             let phase = match n % 200 {
                 17 => Phase::Review,
                 19 => Phase::Working,
@@ -108,10 +108,10 @@ async fn filled(f: &Fixture) -> (TaskId, TaskId) {
                 _ => Phase::Initial,
             };
             let check = NewCheck { desc: "t".into(), cmd: Some("t".into()), ..NewCheck::default() };
-            let has_check = n % 5 == 0 && phase != Phase::ClosedDone;
+            let has_check = n.is_multiple_of(5) && phase != Phase::ClosedDone;
             TaskCreate {
                 priority: u16::try_from(n % 4).unwrap(),
-                parent: (n % 7 == 0).then(|| epics[n % EPICS]),
+                parent: n.is_multiple_of(7).then(|| epics[n % EPICS]),
                 checks: if has_check { vec![check] } else { Vec::new() },
                 phase,
                 ..f.new_task(&format!("task {n}"), &deps)
