@@ -144,7 +144,7 @@ fn bar(page: &Page, asked: &BoardAsked, filter: &FilterText) -> Markup {
                 a href=(asked.with(|next| next.projects = if asked.projects == "all" { String::new() } else { "all".into() })) {
                     @if asked.projects == "all" { "This project" } @else { "All projects" }
                 }
-                @if page.acts() { (bulk_form(page)) }
+                @if page.acts() { (bulk_form(page)) (menu_form(page)) }
             }
             @for hint in &filter.hints { p.filter-hint { (hint.message()) } }
         }
@@ -257,7 +257,7 @@ fn card_of(page: &Page, card: &BoardCard, now: Timestamp) -> Markup {
                     Some(attempt) if task.phase == Phase::Working => (lease(attempt, now)),
                     _ => (age(task.phase_at, now)),
                 } }
-                @if page.acts() { (menu(page, card)) }
+                @if page.acts() { (menu(card)) }
             }
             h3 { a.cover href={ "/tasks/" (task.name()) } data-row { bdi { (task.title) } } }
             (why_line(why))
@@ -282,29 +282,32 @@ fn closed(card: &BoardCard, now: Timestamp) -> Markup {
     }
 }
 
-/// The verbs of a card.
-fn menu(page: &Page, card: &BoardCard) -> Markup {
+/// The verbs of a card. The buttons of all cards belong to one form, so that a card stays small.
+fn menu(card: &BoardCard) -> Markup {
     let task = &card.task;
     let item = |verb: Verb, key: Option<&str>| {
-        let (path, glyph, words) = verb.words();
-        html! {
-            form method="post" action={ "/tasks/" (task.name()) "/" (path) } {
-                input type="hidden" name="once" value=(page.engine.fresh_id());
-                input type="hidden" name="next" value="/board";
-                button.button data-row-key=[key] { (icon(glyph)) (words) }
-            }
-        }
+        let (path, _, words) = verb.words();
+        html! { button form="card" formaction={ "/tasks/" (task.name()) "/" (path) } data-row-key=[key] { (words) } }
     };
     html! {
         details.menu.above {
             summary.button.button-bare.button-small data-row-key="." aria-label={ "Verbs of " (task.name()) } { (icon("dots")) }
             div {
-                (item(Verb::Sooner, Some("+")))
-                (item(Verb::Later, Some("-")))
+                (item(Verb::Sooner, Some("+"))) (item(Verb::Later, Some("-")))
                 @if task.phase == Phase::Working { (item(Verb::Stop, None)) (item(Verb::Release, None)) }
                 @else if task.phase == Phase::Initial { (item(Verb::Run, None)) }
-                a.button href={ "/tasks/" (task.name()) } { (icon("words")) "More" }
+                a href={ "/tasks/" (task.name()) } { "More" }
             }
+        }
+    }
+}
+
+/// The form of the menus of all cards.
+fn menu_form(page: &Page) -> Markup {
+    html! {
+        form #card method="post" {
+            input type="hidden" name="once" value=(page.engine.fresh_id());
+            input type="hidden" name="next" value="/board";
         }
     }
 }
@@ -356,8 +359,7 @@ pub(super) async fn bulk(page: Page, Form(fields): Form<Vec<(String, String)>>) 
     }
     let (mut changed, mut refused) = (0, Vec::new());
     for name in &names {
-        // A key for each task, so that the form acts once on each.
-        let form = VerbForm::keyed(format!("{}-{name}", value("once")));
+        let form = VerbForm::keyed(value("once").to_owned());
         let acted = match found(&page, name).await {
             Ok(id) => carry_out(&page, id, &verb, &form).await,
             Err(error) => Err(error),

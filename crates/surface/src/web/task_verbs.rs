@@ -302,7 +302,12 @@ pub(super) async fn carry_out(
     if let Some(verb) = person_verb(verb) {
         page.reader.rights.judge_verb("web", verb)?;
     }
-    let op = once(page, &form.once)?;
+    // The cards of a board share one key; each verb on each task acts once under it.
+    let key = match form.once.as_str() {
+        "" => String::new(),
+        key => format!("{key}-{verb}-{}", id.id),
+    };
+    let op = once(page, &key)?;
     Ok(match verb {
         "run" => {
             engine.work_submit(&op, id, start(form)).await?;
