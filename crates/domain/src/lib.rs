@@ -18,6 +18,8 @@
 //! - **job**: one piece of durable outside work, leased by a runner and retried. **run**: an agent process that does a
 //!   job; its kinds are `patch` (a job that returns a patch), `work` and `review` (on a task's workspace) and `crew`.
 //! - **handle**: the id that the caller of a long call holds until the answer is there.
+//! - **hook**: a moment in the session of an agent's client at which Callboard is asked. **client**: the program that a
+//!   person works with, such as Claude Code.
 //! - **agent**: a member of a **crew**. Its type decides which tools it may call. Agents write **mail** and a log of
 //!   **decisions**.
 //! - **forge**: GitHub or GitLab. **pull**: a pull request or merge request there, or a local one.
@@ -42,6 +44,7 @@ pub mod desk;
 pub mod event;
 pub mod handle;
 pub mod hex;
+pub mod hook;
 pub mod ids;
 pub mod knowledge;
 pub mod limits;
