@@ -5,11 +5,13 @@
 
 mod agent_server;
 mod cli;
+mod clients;
 mod compose;
 mod config;
 mod door;
 mod embedder;
 mod holders;
+mod hook;
 mod identity;
 mod limits;
 mod logging;

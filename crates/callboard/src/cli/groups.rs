@@ -8,7 +8,10 @@ use super::Cli;
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Start",
-        &["up", "open", "init", "trust", "serve", "mcp", "worker", "demo", "doctor", "status"],
+        &[
+            "up", "open", "init", "trust", "serve", "mcp", "hook", "worker", "demo", "doctor",
+            "status",
+        ],
     ),
     (
         "Tasks",

@@ -6,25 +6,30 @@ use std::path::Path;
 
 use callboard_domain::ids::Prefix;
 
+use serde_json::json;
+
+use super::connect::{ConnectArgs, Connected};
 use super::context::Context;
 use crate::compose::App;
 use crate::output::{Failure, Object};
 use crate::place::Place;
 
-/// Make this folder a callboard project
+/// Make this folder a callboard project, and connect the agents of this machine
 ///
 /// Writes .callboard/ in the repository's root: settings to commit, and a database that git
-/// ignores. Running it again changes nothing.
+/// ignores. With --clients it also writes the files by which agents find the board, and a block for
+/// agents in AGENTS.md: what stands in those files stays. On a terminal it shows what would change
+/// and asks; without one it asks nothing and writes what is named. Running it again changes nothing.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard init --prefix SHOP")]
+#[command(
+    after_help = "Examples:\n  callboard init --prefix SHOP\n  callboard init --clients claude,codex\n  callboard init --clients all --server https://board.example.org\n  callboard init --remove"
+)]
 pub struct InitArgs {
     /// Word before the dash of task ids [default: from the folder's name]
     #[arg(long)]
     prefix: Option<String>,
-    /// Agents whose settings files are written; only none so far
-    #[arg(long, default_value = "none", hide_default_value = true, hide_possible_values = true)]
-    #[arg(value_parser = ["none"])]
-    clients: String,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 const IGNORED: &str = "\
@@ -38,22 +43,48 @@ artifacts/
 ";
 
 pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> {
+    // Files of clients are judged before anything is made.
+    let connection = args.connect.plan(context)?;
+    if args.connect.is_without_project() {
+        let connected = connection.carry_out(context)?;
+        if context.out.json {
+            let (clients, files) = (connected.clients, connected.files);
+            return context
+                .out
+                .object(Object::Clients, json!({"clients": clients, "files": files}));
+        }
+        return say(context, &args.connect, &connected);
+    }
     let done = make(context, args.prefix.as_deref()).await?;
+    let connected = connection.carry_out(context)?;
     if context.out.json {
         return context.out.object(
             Object::Init,
-            serde_json::json!({
+            json!({
                 "root": done.place.root,
                 "prefix": done.prefix.as_str(),
                 "made": done.made,
+                "clients": connected.clients,
+                "files": connected.files,
             }),
         );
     }
     let folder = done.place.folder();
     let verb = if done.made.is_empty() { "already exists" } else { "is ready" };
     context.out.line(&format!("{} {verb}; new tasks are {}-…", folder.display(), done.prefix))?;
+    if !connected.clients.is_empty() {
+        say(context, &args.connect, &connected)?;
+    }
     context.out.note("next: callboard task add \"My first task\", then callboard up");
     Ok(())
+}
+
+fn say(context: &Context, args: &ConnectArgs, connected: &Connected) -> Result<(), Failure> {
+    if connected.files.is_empty() {
+        return context.out.line("no file of an agent changes");
+    }
+    let verb = if args.remove { "gave back" } else { "wrote" };
+    context.out.line(&format!("{verb} {}", connected.files.join(", ")))
 }
 
 pub(super) struct Made {

@@ -2,8 +2,9 @@
 //! server.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_domain::actor::Actor;
 use callboard_engine::Alert;
 use callboard_runner::{RemoteBoard, forward};
 use callboard_surface::stdio::{self, StdioIdentity, serve_stdio};
@@ -15,6 +16,7 @@ use super::rights::RightsArgs;
 use super::{signal, trust};
 use crate::compose;
 use crate::config::FlagValue;
+use crate::hook::ClientNote;
 use crate::output::{Exit, Failure};
 use crate::place::Place;
 
@@ -67,15 +69,31 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         args.toolsets.map(|value| FlagValue { flag: "--toolsets", key: "mcp.toolsets", value });
     let place = Place::find()?;
     let settings = context.settings(place.as_ref(), flags)?;
+    let note_place = place.clone();
     let caller = connection.principal(context.actor()?);
     let open = context.open_as(&settings, place, context.org(), caller).await?;
     connection.rights.task = match &args.task {
         Some(typed) => Some(open.task_id(typed).await?),
         None => None,
     };
+    // Hooks of the same client act for this actor. Every new name replaces the note.
+    let client_note = Arc::new(Mutex::new(None));
+    let noted = client_note.clone();
+    let say_actor = move |actor: &Actor| {
+        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+        // The note before goes first: it removes its file, which is the file of the next one, too.
+        *noted = None;
+        *noted = note_place.as_ref().and_then(|place| ClientNote::write(place, actor));
+    };
     let identity = match context.actor_named()? {
-        Some(actor) => StdioIdentity::Fixed(connection.principal(actor)),
-        None => StdioIdentity::FromClient(Arc::new(move |actor| connection.principal(actor))),
+        Some(actor) => {
+            say_actor(&actor);
+            StdioIdentity::Fixed(connection.principal(actor))
+        }
+        None => StdioIdentity::FromClient(Arc::new(move |actor| {
+            say_actor(&actor);
+            connection.principal(actor)
+        })),
     };
     let app = open.app;
     let stop = CancellationToken::new();
@@ -92,6 +110,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let options = compose::mcp_options(&settings, note, args.conformance_fixtures);
     let served = serve_stdio(front, options, identity, stop.clone()).await;
     stop.cancel();
+    drop(client_note.lock().unwrap_or_else(PoisonError::into_inner).take());
     if let Some(agents) = signal::agents_at_work(&app.engine) {
         signal::say_stopping(context.out, &agents);
     }

@@ -11,6 +11,7 @@ mod check;
 mod claim;
 mod completions;
 mod config;
+mod connect;
 mod context;
 mod decisions;
 mod demo;
@@ -20,6 +21,7 @@ mod done;
 mod duration;
 mod epic;
 mod groups;
+mod hook;
 mod id_ref;
 mod init;
 mod job;
@@ -125,6 +127,7 @@ enum Command {
     Trust(trust::TrustArgs),
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
+    Hook(hook::HookArgs),
     Doctor(doctor::DoctorArgs),
     Status(status::StatusArgs),
     #[command(subcommand)]
@@ -264,6 +267,7 @@ impl Command {
             Command::Trust(args) => trust::cmd_trust(context, args).await,
             Command::Serve(args) => serve::cmd_serve(context, args).await,
             Command::Mcp(args) => mcp::cmd_mcp(context, args).await,
+            Command::Hook(args) => hook::cmd_hook(context, args).await,
             Command::Doctor(args) => doctor::cmd_doctor(context, args).await,
             Command::Status(args) => status::cmd_status(context, args).await,
             Command::Task(command) => command.run(context).await,
@@ -318,7 +322,7 @@ impl Command {
 
     fn log_level(&self) -> &'static str {
         match self {
-            Command::Mcp(_) => "error",
+            Command::Mcp(_) | Command::Hook(_) => "error",
             _ if self.is_http_server() => "warn,callboard=info",
             _ => "warn",
         }

@@ -190,6 +190,8 @@ pub static KEYS: &[Key] = &[
         "Whether calls that take over a second answer clients of the tasks extension with a handle."),
     key("mcp.long_calls_per_token", Kind::Integer { min: 0, max: 1_000_000 }, "100",
         "Waits and other long calls that one token may have under way, with or without a handle; 0 = no limit."),
+    key("hooks.require_claim", Kind::Boolean, "false",
+        "Whether the hooks that callboard init --hooks writes refuse edits of an agent that holds no task."),
     key("http.listen", Kind::Text, "127.0.0.1:3001",
         "Address and port of callboard serve.").guarded(),
     key("http.allowed_hosts", Kind::List, "",

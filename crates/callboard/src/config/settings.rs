@@ -58,6 +58,8 @@ pub struct Settings {
     pub board: BoardRule,
     pub crew: CrewRule,
     pub store: StoreUrl,
+    /// Whether hooks refuse edits of an agent that holds no task.
+    pub hooks_require_claim: bool,
     /// The settings of the project's own files that do not count before `callboard trust`.
     pub untrusted: Vec<String>,
 }
@@ -211,6 +213,7 @@ impl Reader<'_> {
             board: self.board()?,
             crew: self.crew()?,
             store: self.store()?,
+            hooks_require_claim: self.boolean("hooks.require_claim"),
             untrusted: self.0.untrusted().to_vec(),
         })
     }

@@ -102,6 +102,7 @@ objects! {
     Setting => "config",
     Doctor => "doctor",
     Init => "init",
+    Clients => "clients",
     Trust => "trust",
     Page => "page",
     Migrate => "migrate",

@@ -48,7 +48,7 @@ fn help_of(world: &World, path: &mut Vec<String>, text: &mut String) {
     }
 }
 
-fn compare(name: &str, found: &str) {
+pub fn compare(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
     if std::env::var_os("CALLBOARD_BLESS").is_some() {
         return std::fs::write(&path, found).expect("the golden is written");

@@ -1,6 +1,7 @@
 //! The real binary as people and scripts use it: forms, exit codes, settings, places, goldens.
 
 mod blocks;
+mod clients;
 mod commands;
 mod config;
 mod crew;
@@ -10,6 +11,7 @@ mod escapes;
 mod exit_codes;
 mod fixture;
 mod goldens;
+mod hooks;
 mod killed_merge;
 mod knowledge;
 mod migrate;

@@ -1,7 +1,7 @@
 //! Output on a terminal: fitted to the window's width, and without parts for programs.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
@@ -20,12 +20,27 @@ impl Terminal {
         Self::until(world, columns, arguments, None)
     }
 
+    /// Runs a command that asks, and types the answer.
+    pub fn answering(world: &World, arguments: &[&str], answer: &str) -> String {
+        Self::typed(world, 100, arguments, None, Some(answer))
+    }
+
     /// Runs a command until it has printed these words and is then asked to end.
     pub fn ended_at(world: &World, columns: u16, arguments: &[&str], words: &str) -> String {
         Self::until(world, columns, arguments, Some(words.to_owned()))
     }
 
     fn until(world: &World, columns: u16, arguments: &[&str], ends: Option<String>) -> String {
+        Self::typed(world, columns, arguments, ends, None)
+    }
+
+    fn typed(
+        world: &World,
+        columns: u16,
+        arguments: &[&str],
+        ends: Option<String>,
+        answer: Option<&str>,
+    ) -> String {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("it is ours");
         unlockpt(&ours).expect("it can be opened");
@@ -35,16 +50,20 @@ impl Terminal {
         let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let window: OwnedFd = theirs().into();
         tcsetwinsize(&window, size).expect("its size");
-        let mut child = world
-            .command(&world.root(), arguments)
-            .env("NO_COLOR", "1")
-            .stdout(Stdio::from(theirs()))
-            .stderr(Stdio::from(theirs()))
-            .spawn()
-            .expect("the binary starts");
+        let mut command = world.command(&world.root(), arguments);
+        command.env("NO_COLOR", "1");
+        command.stdout(Stdio::from(theirs())).stderr(Stdio::from(theirs()));
+        if answer.is_some() {
+            command.stdin(Stdio::from(theirs()));
+        }
+        let mut child = command.spawn().expect("the binary starts");
+        // It holds the terminal open, which would never end for its reader.
+        drop(command);
         // The terminal is read while the command runs, or a long answer would fill it. This end stays open until then,
         // or the rest would be lost.
         let mut reading = File::from(ours);
+        // The terminal keeps the answer until the command reads it.
+        reading.write_all(answer.unwrap_or_default().as_bytes()).expect("the answer");
         let pid = Pid::from_child(&child);
         let reader = std::thread::spawn(move || {
             let (mut text, mut part, mut ends) = (Vec::new(), [0; 4096], ends);

@@ -1,9 +1,9 @@
 //! Checks of the machine: programs, disk, port.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use callboard_runner::SandboxHeld;
+use callboard_runner::{SandboxHeld, program_on_path};
 
 use super::Finding;
 
@@ -11,7 +11,7 @@ const DISK_FAIL_BYTES: u64 = 50 << 20;
 const DISK_WARN_BYTES: u64 = 1 << 30;
 
 pub(super) fn git() -> Finding {
-    match on_path("git") {
+    match program_on_path("git") {
         Some(path) => Finding::ok("git", path.display().to_string()),
         None => Finding::warn(
             "git",
@@ -22,7 +22,7 @@ pub(super) fn git() -> Finding {
 }
 
 pub(super) fn shell(name: &str) -> Finding {
-    match on_path(name) {
+    match program_on_path(name) {
         Some(path) => Finding::ok("check shell", path.display().to_string()),
         None => Finding::fail(
             "check shell",
@@ -50,18 +50,6 @@ pub(super) fn sandbox() -> Finding {
             "use Linux 6.2 or newer with Landlock; relay.sandbox = \"os\" runs no agent without it",
         ),
     }
-}
-
-/// The path of a program, found without starting it.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(is_program);
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
 }
 
 pub(super) fn disk(folder: &Path) -> Finding {

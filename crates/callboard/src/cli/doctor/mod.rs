@@ -1,5 +1,6 @@
 //! `callboard doctor`: one line per requirement, with the exact fix if it is not met.
 
+mod clients;
 mod handshake;
 mod machine;
 mod page;
@@ -11,13 +12,20 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use crate::output::{Failure, Object, Style, Table};
+use crate::place::Place;
 
 /// Look for what keeps callboard from working here
 ///
-/// Exit code 1 says that something must be fixed; warnings do not.
+/// Exit code 1 says that something must be fixed; warnings do not. --fix writes outdated hooks and the
+/// outdated block in AGENTS.md anew, and closes .callboard/ to other users; it changes no setting and
+/// no task.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard doctor --json")]
-pub struct DoctorArgs {}
+#[command(after_help = "Examples:\n  callboard doctor --json\n  callboard doctor --fix")]
+pub struct DoctorArgs {
+    /// Mend what can be mended without a question, then look again
+    #[arg(long)]
+    fix: bool,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
@@ -74,7 +82,15 @@ impl Health {
     }
 }
 
-pub async fn cmd_doctor(context: &Context, _: DoctorArgs) -> Result<(), Failure> {
+pub async fn cmd_doctor(context: &Context, args: DoctorArgs) -> Result<(), Failure> {
+    if let (true, Some(place)) = (args.fix, Place::find()?) {
+        let folder = place.folder();
+        project::close_to_others(&folder)
+            .map_err(|error| Failure::io(format!("cannot change {}", folder.display()), &error))?;
+        for path in clients::mend(&place)? {
+            context.out.note(&format!("wrote {path}"));
+        }
+    }
     let mut found = vec![machine::git(), machine::sandbox()];
     found.extend(project::look(context).await);
     print(context, &found)?;

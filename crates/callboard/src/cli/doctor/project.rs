@@ -9,7 +9,7 @@ use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_runner::LocalChecks;
 use rustix::fs::Access;
 
-use super::{Finding, handshake, machine};
+use super::{Finding, clients, handshake, machine};
 use crate::cli::context::Context;
 use crate::cli::trust;
 use crate::compose::{self, App};
@@ -41,6 +41,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found.push(machine::port(settings.listen));
     found.push(embedder(&settings));
     found.extend(lost_files(&settings, &place));
+    found.extend(clients::look(&place).await);
     match App::open(&settings, Some(&place), context.org()).await {
         Err(failure) => found.push(Finding::failed("database", &failure)),
         Ok(app) => {
@@ -93,6 +94,16 @@ pub(super) fn embedder(settings: &Settings) -> Finding {
             "callboard model install --from FOLDER, or set knowledge.embedder to off",
         ),
     }
+}
+
+/// Keeps other users of the machine out of a folder that they could enter.
+pub(super) fn close_to_others(folder: &Path) -> std::io::Result<()> {
+    let mut permissions = std::fs::metadata(folder)?.permissions();
+    if permissions.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    permissions.set_mode(permissions.mode() & 0o700);
+    std::fs::set_permissions(folder, permissions)
 }
 
 fn permissions(folder: &Path) -> Finding {

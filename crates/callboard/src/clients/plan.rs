@@ -1,0 +1,233 @@
+//! What `init` changes: every file is read and judged first, and nothing is written if one of them cannot be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::entry::BrokenFile;
+use super::file::ClientFile;
+use super::record::FilesRecord;
+use super::table::FileScope;
+use crate::output::{Exit, Failure};
+
+const MODE_NEW: u32 = 0o644;
+
+/// Where the files are, and where the record of what was done to them is.
+#[derive(Clone, Debug)]
+pub struct FilesRoot {
+    pub scope: FileScope,
+    /// The project's folder, or the user's home.
+    pub folder: PathBuf,
+    /// `None` for a user without a data folder: files are then edited back instead of given back.
+    pub record: Option<PathBuf>,
+}
+
+/// One file before and after; `None` is no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: PathBuf,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+pub struct FilesPlan {
+    root: FilesRoot,
+    changes: Vec<FileChange>,
+    record: FilesRecord,
+}
+
+impl FilesPlan {
+    /// The plan that puts our part into each file.
+    pub fn to_connect(root: &FilesRoot, files: &[ClientFile]) -> Result<Self, Failure> {
+        let mut record = root.record();
+        let mut changes = Vec::new();
+        for (path, files) in by_path(files) {
+            let before = root.read(path)?;
+            let mut after = before.clone().unwrap_or_default();
+            for file in &files {
+                after = file.merge(&after).map_err(|broken| refused(path, &broken))?;
+            }
+            if before.as_ref() == Some(&after) {
+                continue;
+            }
+            let original = match &before {
+                None => None,
+                Some(text) => match record.original(path, text) {
+                    Some(original) => original,
+                    None => stripped(path, &files, text, None)?,
+                },
+            };
+            record.keep(path, original.as_deref(), &after);
+            changes.push(FileChange { path: path.to_owned(), before, after: Some(after) });
+        }
+        Ok(Self { root: root.clone(), changes, record })
+    }
+
+    /// The plan that takes our part out of each file. A file that stands as `init` left it is given back byte for byte;
+    /// an edited one keeps the edits.
+    pub fn to_remove(root: &FilesRoot, files: &[ClientFile]) -> Result<Self, Failure> {
+        let mut record = root.record();
+        let mut changes = Vec::new();
+        for (path, files) in by_path(files) {
+            let Some(before) = root.read(path)? else {
+                record.forget(path);
+                continue;
+            };
+            let after = match record.original(path, &before) {
+                Some(original) => original,
+                None => stripped(path, &files, &before, record.is_made(path))?,
+            };
+            record.forget(path);
+            if after.as_ref() != Some(&before) {
+                changes.push(FileChange { path: path.to_owned(), before: Some(before), after });
+            }
+        }
+        Ok(Self { root: root.clone(), changes, record })
+    }
+
+    pub fn changes(&self) -> &[FileChange] {
+        &self.changes
+    }
+
+    /// Writes every file, each in one step. The record goes first: it counts only for the text it names.
+    pub fn carry_out(self) -> Result<(), Failure> {
+        let Self { root, changes, record } = self;
+        if let Some(path) = &root.record {
+            match record.text() {
+                Some(text) => write(path, &text, 0o600)?,
+                None => remove(path)?,
+            }
+        }
+        for change in &changes {
+            let path = root.place(&change.path)?;
+            match &change.after {
+                Some(text) => write(&path, text, MODE_NEW)?,
+                None => {
+                    remove(&path)?;
+                    remove_empty_folders(&root.folder, &change.path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FilesRoot {
+    fn record(&self) -> FilesRecord {
+        self.record.as_deref().map(FilesRecord::read).unwrap_or_default()
+    }
+
+    /// The text of a file; `None` where there is none.
+    pub fn read(&self, path: &Path) -> Result<Option<String>, Failure> {
+        let place = self.place(path)?;
+        match fs::read(&place) {
+            Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|error| {
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+                refused(path, &BrokenFile { line, words: "the text is not UTF-8".into() })
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::io(format!("cannot read {}", place.display()), &error)),
+        }
+    }
+
+    /// Where a file really is. Links of a repository must not lead `init` out of the project; a user's own links may
+    /// lead anywhere.
+    fn place(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let at = |error: &std::io::Error| {
+            Failure::io(format!("cannot open {}", self.folder.join(path).display()), error)
+        };
+        let root = self.folder.canonicalize().map_err(|error| at(&error))?;
+        let mut real = root.clone();
+        for part in path.components() {
+            let Component::Normal(name) = part else { continue };
+            let next = real.join(name);
+            real = match next.symlink_metadata() {
+                Ok(found) if found.is_symlink() => {
+                    next.canonicalize().map_err(|error| at(&error))?
+                }
+                _ => next,
+            };
+            if self.scope == FileScope::Project && !real.starts_with(&root) {
+                let words = format!("{} is a link that leads out of the project", path.display());
+                return Err(Failure::new(Exit::Failure, "CLIENT_FILE_OUTSIDE", words)
+                    .hint("replace the link by a file, or leave the client out of --clients"));
+            }
+        }
+        Ok(real)
+    }
+}
+
+/// The files by path, in the order of their first mention.
+fn by_path(files: &[ClientFile]) -> Vec<(&Path, Vec<&ClientFile>)> {
+    let mut groups: Vec<(&Path, Vec<&ClientFile>)> = Vec::new();
+    let mut places: BTreeMap<&Path, usize> = BTreeMap::new();
+    for file in files {
+        let place = *places.entry(&file.path).or_insert_with(|| {
+            groups.push((&file.path, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(file);
+    }
+    groups
+}
+
+/// The text without our parts; `None` when the file holds nothing else, and was not there before `init`.
+fn stripped(
+    path: &Path,
+    files: &[&ClientFile],
+    before: &str,
+    made: Option<bool>,
+) -> Result<Option<String>, Failure> {
+    let (mut text, mut has_others) = (before.to_owned(), true);
+    for file in files {
+        let left = file.without(&text).map_err(|broken| refused(path, &broken))?;
+        (text, has_others) = (left.text, left.has_others);
+        if !has_others && made != Some(false) {
+            break;
+        }
+    }
+    let is_gone = !has_others && text != before && made != Some(false);
+    Ok((!is_gone).then_some(text))
+}
+
+pub fn refused(path: &Path, broken: &BrokenFile) -> Failure {
+    let words = format!("{}:{}: {}", path.display(), broken.line, broken.words);
+    Failure::new(Exit::Failure, "CLIENT_FILE_INVALID", words)
+        .hint("nothing was written; mend the file, or leave its client out of --clients")
+}
+
+/// Writes a file in one step: a reader sees the old text or the new one.
+fn write(path: &Path, text: &str, mode_new: u32) -> Result<(), Failure> {
+    let fault =
+        |error: std::io::Error| Failure::io(format!("cannot write {}", path.display()), &error);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(fault)?;
+    let mode = fs::metadata(path).map_or(mode_new, |found| found.permissions().mode());
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fault)?;
+    file.write_all(text.as_bytes()).map_err(fault)?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(mode)).map_err(fault)?;
+    file.as_file().sync_all().map_err(fault)?;
+    file.persist(path).map_err(|error| fault(error.error)).map(drop)
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::io(format!("cannot remove {}", path.display()), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the folders above a removed file that are empty now. A folder that holds something cannot be removed.
+fn remove_empty_folders(root: &Path, path: &Path) {
+    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    for folder in above {
+        if fs::remove_dir(root.join(folder)).is_err() {
+            break;
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The clients that `init` knows: one row each. Where a client keeps its MCP servers and its hooks, and in which shape.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::entry::{ClientEntry, EntryKind};
+use super::file::{ClientFile, Format};
+use super::hook_files;
+
+/// The name of our server in every client.
+pub const SERVER: &str = "callboard";
+
+/// How a client reaches the board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerReach {
+    /// The client starts `callboard mcp`.
+    Stdio,
+    /// The client speaks to a server. The token stays in a variable, because the files are committed.
+    Http { url: String, token_variable: Option<String> },
+}
+
+/// Whose files are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileScope {
+    Project,
+    User,
+}
+
+pub struct Client {
+    pub name: &'static str,
+    /// The client's name for people.
+    pub title: &'static str,
+    /// Programs that show that the client is installed.
+    pub programs: &'static [&'static str],
+    /// The file with MCP servers, from the project's folder.
+    project: &'static str,
+    /// The user's own file, from the home folder.
+    user: &'static str,
+    format: Format,
+    /// The names above our server in the file.
+    above: &'static str,
+    shape: fn(&ServerReach) -> Value,
+    schema: Option<&'static str>,
+}
+
+pub const CLIENTS: &[Client] = &[
+    Client {
+        name: "claude",
+        title: "Claude Code",
+        programs: &["claude"],
+        project: ".mcp.json",
+        user: ".claude.json",
+        format: Format::Json,
+        above: "mcpServers",
+        shape: |reach| match reach {
+            ServerReach::Stdio => plain_stdio(),
+            ServerReach::Http { .. } => {
+                typed_http(reach, "type", "http", |name| format!("${{{name}}}"))
+            }
+        },
+        schema: None,
+    },
+    Client {
+        name: "codex",
+        title: "Codex",
+        programs: &["codex"],
+        project: ".codex/config.toml",
+        user: ".codex/config.toml",
+        format: Format::Toml,
+        above: "mcp_servers",
+        shape: |reach| match reach {
+            ServerReach::Stdio => plain_stdio(),
+            ServerReach::Http { url, token_variable: None } => json!({"url": url}),
+            ServerReach::Http { url, token_variable: Some(name) } => {
+                json!({"url": url, "bearer_token_env_var": name})
+            }
+        },
+        schema: None,
+    },
+    Client {
+        name: "cursor",
+        title: "Cursor",
+        programs: &["cursor", "cursor-agent"],
+        project: ".cursor/mcp.json",
+        user: ".cursor/mcp.json",
+        format: Format::Json,
+        above: "mcpServers",
+        shape: |reach| match reach {
+            ServerReach::Stdio => plain_stdio(),
+            ServerReach::Http { .. } => http(reach, "url", |name| format!("${{env:{name}}}")),
+        },
+        schema: None,
+    },
+    Client {
+        name: "gemini",
+        title: "Gemini CLI",
+        programs: &["gemini"],
+        project: ".gemini/settings.json",
+        user: ".gemini/settings.json",
+        format: Format::Json,
+        above: "mcpServers",
+        shape: |reach| match reach {
+            ServerReach::Stdio => plain_stdio(),
+            ServerReach::Http { .. } => http(reach, "httpUrl", |name| format!("${{{name}}}")),
+        },
+        schema: None,
+    },
+    Client {
+        name: "vscode",
+        title: "VS Code with Copilot",
+        programs: &["code", "copilot"],
+        project: ".vscode/mcp.json",
+        #[cfg(target_os = "macos")]
+        user: "Library/Application Support/Code/User/mcp.json",
+        #[cfg(not(target_os = "macos"))]
+        user: ".config/Code/User/mcp.json",
+        format: Format::Json,
+        above: "servers",
+        shape: |reach| match reach {
+            ServerReach::Stdio => json!({"type": "stdio", "command": SERVER, "args": ["mcp"]}),
+            ServerReach::Http { .. } => {
+                typed_http(reach, "type", "http", |name| format!("${{env:{name}}}"))
+            }
+        },
+        schema: None,
+    },
+    Client {
+        name: "opencode",
+        title: "opencode",
+        programs: &["opencode"],
+        project: "opencode.json",
+        user: ".config/opencode/opencode.json",
+        format: Format::Json,
+        above: "mcp",
+        shape: |reach| match reach {
+            ServerReach::Stdio => json!({"type": "local", "command": [SERVER, "mcp"]}),
+            ServerReach::Http { .. } => {
+                let mut shape =
+                    typed_http(reach, "type", "remote", |name| format!("{{env:{name}}}"));
+                // opencode would look for a login page otherwise.
+                shape["oauth"] = false.into();
+                shape
+            }
+        },
+        schema: Some("https://opencode.ai/config.json"),
+    },
+];
+
+impl Client {
+    pub fn find(name: &str) -> Option<&'static Client> {
+        let name = if name == "copilot" { "vscode" } else { name };
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// The file in which our server stands.
+    pub fn server_file(&self, scope: FileScope, reach: &ServerReach) -> ClientFile {
+        let path = match scope {
+            FileScope::Project => self.project,
+            FileScope::User => self.user,
+        };
+        let value = (self.shape)(reach);
+        let at = vec![self.above, SERVER];
+        let mut entries = vec![ClientEntry { at, kind: EntryKind::Server, value }];
+        // A file that names no schema is changed by its client.
+        entries.extend(self.schema.map(|schema| ClientEntry {
+            at: vec!["$schema"],
+            kind: EntryKind::Free,
+            value: schema.into(),
+        }));
+        ClientFile::merged(PathBuf::from(path), self.format, entries)
+    }
+
+    /// The file with our hooks; `None` where the client has none for this scope.
+    pub fn hook_file(&self, scope: FileScope) -> Option<ClientFile> {
+        hook_files::of(self.name, scope)
+    }
+}
+
+fn plain_stdio() -> Value {
+    json!({"command": SERVER, "args": ["mcp"]})
+}
+
+/// An address under the client's own name for it, and a header with the client's own way to name a variable.
+fn http(reach: &ServerReach, key: &str, variable: fn(&str) -> String) -> Value {
+    let ServerReach::Http { url, token_variable } = reach else { return plain_stdio() };
+    let mut shape = json!({key: url});
+    if let Some(name) = token_variable {
+        shape["headers"] = json!({"Authorization": format!("Bearer {}", variable(name))});
+    }
+    shape
+}
+
+fn typed_http(reach: &ServerReach, key: &str, kind: &str, variable: fn(&str) -> String) -> Value {
+    let mut shape = json!({key: kind});
+    if let (Value::Object(shape), Value::Object(rest)) = (&mut shape, http(reach, "url", variable))
+    {
+        shape.extend(rest);
+    }
+    shape
+}

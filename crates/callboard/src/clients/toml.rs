@@ -1,0 +1,143 @@
+//! Entries in a TOML file of another program. Comments, order and foreign tables stay; so do line ends, which
+//! `toml_edit` alone would change.
+
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
+
+use super::entry::{BrokenFile, ClientEntry, StrippedText};
+use super::splice::with_line_ends_of;
+
+/// The text with the entries in it.
+pub fn merge(text: &str, entries: &[ClientEntry]) -> Result<String, BrokenFile> {
+    changed(text, |document| {
+        for entry in entries {
+            put(text, document, entry)?;
+        }
+        Ok(())
+    })
+}
+
+/// The text without the entries.
+pub fn without(text: &str, entries: &[ClientEntry]) -> Result<StrippedText, BrokenFile> {
+    let text = changed(text, |document| {
+        for entry in entries {
+            take(document.as_table_mut(), &entry.at);
+        }
+        Ok(())
+    })?;
+    Ok(StrippedText { has_others: !text.trim().is_empty(), text })
+}
+
+/// The value at a path, as plain data.
+pub fn value_at(text: &str, path: &[&str]) -> Result<Option<Value>, BrokenFile> {
+    let document = parse(text)?;
+    let mut item = document.as_item();
+    for name in path {
+        match item.get(name) {
+            Some(next) => item = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(plain(item)))
+}
+
+fn parse(text: &str) -> Result<DocumentMut, BrokenFile> {
+    text.parse::<DocumentMut>().map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        BrokenFile { line, words: error.message().to_owned() }
+    })
+}
+
+fn changed(
+    text: &str,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), BrokenFile>,
+) -> Result<String, BrokenFile> {
+    let mut document = parse(text)?;
+    let before = document.to_string();
+    change(&mut document)?;
+    let after = document.to_string();
+    if before == after {
+        return Ok(text.to_owned());
+    }
+    Ok(with_line_ends_of(text, &before, &after).unwrap_or(after))
+}
+
+fn put(text: &str, document: &mut DocumentMut, entry: &ClientEntry) -> Result<(), BrokenFile> {
+    let Some((last, above)) = entry.at.split_last() else { return Ok(()) };
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in above {
+        let item = table.entry(name).or_insert_with(|| {
+            let mut made = Table::new();
+            made.set_implicit(true);
+            Item::Table(made)
+        });
+        table = item.as_table_like_mut().ok_or_else(|| not_a_table(text, name))?;
+    }
+    match table.get(last) {
+        Some(found) if entry.is_served_by(&plain(found)) => {}
+        _ => {
+            table.insert(last, item(&entry.value));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the item at a path out, and the tables around it that are empty then.
+fn take(table: &mut dyn TableLike, path: &[&str]) {
+    match path {
+        [] => {}
+        [last] => {
+            table.remove(last);
+        }
+        [name, rest @ ..] => {
+            let Some(inner) = table.get_mut(name).and_then(Item::as_table_like_mut) else { return };
+            take(inner, rest);
+            if inner.is_empty() {
+                table.remove(name);
+            }
+        }
+    }
+}
+
+fn not_a_table(text: &str, name: &str) -> BrokenFile {
+    let line = text.lines().position(|line| line.trim_start().starts_with(name));
+    BrokenFile { line: 1 + line.unwrap_or(0), words: format!("{name} is not a table") }
+}
+
+fn item(value: &Value) -> Item {
+    match value {
+        Value::Object(members) => {
+            let mut table = Table::new();
+            for (name, value) in members {
+                table.insert(name, item(value));
+            }
+            Item::Table(table)
+        }
+        Value::Array(items) => {
+            let texts = items.iter().filter_map(Value::as_str);
+            toml_edit::value(texts.collect::<Array>())
+        }
+        Value::Bool(it) => toml_edit::value(*it),
+        Value::Number(it) => toml_edit::value(it.as_i64().unwrap_or_default()),
+        Value::String(it) => toml_edit::value(it.as_str()),
+        Value::Null => Item::None,
+    }
+}
+
+fn plain(item: &Item) -> Value {
+    if let Some(table) = item.as_table_like() {
+        return Value::Object(
+            table.iter().map(|(name, item)| (name.to_owned(), plain(item))).collect(),
+        );
+    }
+    if let Some(list) = item.as_array() {
+        return list.iter().map(|value| plain(&Item::Value(value.clone()))).collect();
+    }
+    match item.as_value() {
+        Some(toml_edit::Value::String(it)) => it.value().as_str().into(),
+        Some(toml_edit::Value::Boolean(it)) => (*it.value()).into(),
+        Some(toml_edit::Value::Integer(it)) => (*it.value()).into(),
+        _ => Value::Null,
+    }
+}

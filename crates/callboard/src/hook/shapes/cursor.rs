@@ -1,0 +1,26 @@
+//! Cursor: `.cursor/hooks.json`.
+
+use callboard_domain::hook::{HookAnswer, HookEvent};
+use serde_json::{Value, json};
+
+use super::ClientShape;
+
+pub const SHAPE: ClientShape = ClientShape {
+    name: "cursor",
+    tool: ("tool_name", "tool_input"),
+    editors: &["Write", "Edit", "StrReplace", "Delete"],
+    write,
+};
+
+fn write(event: HookEvent, answer: &HookAnswer) -> Option<Value> {
+    match (event, answer) {
+        (HookEvent::SessionStart | HookEvent::AfterTool, HookAnswer::Say(words)) => {
+            Some(json!({"additional_context": words}))
+        }
+        (HookEvent::BeforeEdit, HookAnswer::Refuse(reason)) => {
+            Some(json!({"permission": "deny", "user_message": reason, "agent_message": reason}))
+        }
+        (HookEvent::TurnEnd, HookAnswer::GoOn(reason)) => Some(json!({"followup_message": reason})),
+        _ => None,
+    }
+}
