@@ -1,0 +1,132 @@
+// Real agents that are connected by the files that `callboard init --clients --hooks` writes, and nothing else: each finds
+// the board and finishes a task. With hooks on, an agent that never sends a heartbeat keeps its session, an edit outside of
+// its worktree is refused, and an agent that stops early is told what is open. What they think is scripted.
+//
+// Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
+
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { binary, check, openLane, part, skipped, write } from './lane.mjs';
+import { dialects, json, scripts } from './scripts.mjs';
+
+const writers = {
+  claude: (file_path) => ({ tool: 'Write', input: { file_path, content: 'hello\n' } }),
+  // Codex takes the command for its own tool.
+  codex: (file) =>
+    dialects.codex.shell(`apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: ${file}\n+hello\n*** End Patch\nEOF`),
+};
+
+const folder = join(import.meta.dirname, 'connected', 'repo');
+const hooked = Object.fromEntries(
+  Object.entries(writers).map(([name, edit]) => [`${name}-hooked`, hookedScript(dialects[name], edit)]),
+);
+const lane = await openLane('connected', { ...scripts(), ...hooked });
+const { home, repo, env, agents, run, cli, asked } = lane;
+
+await part('connected', prepare);
+for (const agent of Object.values(agents)) {
+  await part(`${agent.name} by init`, () => connects(agent));
+}
+for (const name of ['claude', 'codex']) {
+  await part(`${name} with hooks`, () => isHooked(agents[name]));
+}
+skipped('opencode with hooks', 'opencode fetches a package for plugins when it starts, and nothing but loopback is reached here');
+await part('connected', givesBack);
+lane.close();
+
+// Clients find `callboard` on PATH, as the files say.
+async function prepare() {
+  await lane.prepare();
+  const programs = join(lane.folder, 'bin');
+  mkdirSync(programs);
+  symlinkSync(binary, join(programs, 'callboard'));
+  env.PATH = `${programs}:${env.PATH}`;
+  const settings = '[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = 3\n';
+  write(join(repo, '.callboard/config.local.toml'), settings);
+  await cli('init', '--clients', 'claude,codex,opencode');
+}
+
+// How each agent is told of its model; of the board it learns from the project's files.
+function configure(agent) {
+  agent.configure();
+  if (agent.name === 'claude') {
+    const file = join(home, 'settings.json');
+    const settings = JSON.parse(readFileSync(file, 'utf8'));
+    write(file, JSON.stringify({ ...settings, enableAllProjectMcpServers: true }));
+  }
+  if (agent.name === 'codex') {
+    const file = join(home, '.codex/config.toml');
+    const trust = `[projects.${JSON.stringify(repo)}]\ntrust_level = "trusted"\n`;
+    write(file, `${readFileSync(file, 'utf8')}\n${trust}`);
+  }
+}
+
+function called(agent, script, message) {
+  if (agent.name === 'codex') {
+    const [program, [exec, ...args]] = agent.run(script);
+    return [program, [exec, '--dangerously-bypass-hook-trust', ...args]];
+  }
+  if (agent.name !== 'claude') return agent.run(script);
+  const tools = ['--allowedTools', 'Bash,Write,mcp__callboard', '--add-dir', repo];
+  const settings = ['--settings', join(home, 'settings.json')];
+  return ['claude', ['--print', message, '--model', agent.model(script), ...settings, ...tools]];
+}
+
+async function connects(agent) {
+  const name = `${agent.name} by init`;
+  configure(agent);
+  const { id } = await asked('task', 'add', name);
+  const said = await run(...called(agent, 'graph', 'Take the next task.'), 'Take the next task.');
+  check(name, 'it gets to its last words', said.includes('It is done.'), said);
+  const task = await asked('task', 'show', id);
+  check(name, 'the task is done', task.status === 'done', task);
+  const doers = new Set(task.provenance.slice(1).map(({ who }) => who));
+  check(name, 'and an agent did it', doers.size === 1 && [...doers][0].startsWith('agent:'), task);
+}
+
+// Begins a task, tries to edit the checkout, edits its worktree, works for longer than a silent session lasts, and
+// stops. Only an agent that is told what is open finishes.
+function hookedScript({ shell, callboard }, edit) {
+  return function* ({ texts }) {
+    const { actor } = json(yield callboard('identity'));
+    const { tasks } = json(yield callboard('list', { ready: true, status: 'backlog' }));
+    const { id } = tasks[0];
+    const named = { id, expected_actor: actor, idempotency_key: actor, worktree: 'new' };
+    const session = json(yield callboard('begin', named));
+    const outside = yield edit(join(folder, 'outside.txt'));
+    yield edit(join(session.live.worktree, 'inside.txt'));
+    for (let second = 0; second < 4; second += 1) yield shell('sleep 1');
+    const { health } = json(yield callboard('get_session', { session: session.id }));
+    if (!texts.some((text) => text.includes('You still hold'))) return 'I stop here.';
+    yield callboard('finish', { session: session.id, summary: 'It is there.' });
+    return `It is finished. The session was ${health}. The edit: ${outside}`;
+  };
+}
+
+async function isHooked(agent) {
+  const name = `${agent.name} with hooks`;
+  configure(agent);
+  await cli('init', '--clients', agent.name, '--hooks');
+  const { id } = await asked('task', 'add', name);
+  const said = await run(...called(agent, 'hooked', 'Take the next task.'), 'Take the next task.');
+  const task = await asked('task', 'show', id);
+  const inside = join(task.attempts[0].live?.worktree ?? worktreeOf(id), 'inside.txt');
+  check(name, 'an edit outside of the worktree is refused', !existsSync(join(repo, 'outside.txt')), said);
+  check(name, 'an edit inside is not', existsSync(inside), { said, task });
+  const beats = task.provenance.filter(({ did }) => did.includes('heartbeat'));
+  check(name, 'it sends heartbeats that its model knows nothing of', beats.length > 0, task);
+  check(name, 'it is told why the edit is refused', said.includes('outside the worktree of'), said);
+  check(name, 'it keeps a session that would have gone stale', said.includes('was active'), said);
+  check(name, 'told what is open, it finishes', said.includes('It is finished.'), { said, task });
+}
+
+function worktreeOf(id) {
+  return join(repo, '.callboard/worktrees', id);
+}
+
+async function givesBack() {
+  await cli('init', '--remove');
+  const left = ['.mcp.json', '.codex', 'opencode.json', '.opencode/plugins', '.claude', 'AGENTS.md'];
+  const found = left.filter((path) => existsSync(join(repo, path)));
+  check('connected', 'init --remove gives everything back', found.length === 0, found);
+}
