@@ -42,7 +42,8 @@ pub async fn cmd_hook(context: &Context, args: HookArgs) -> Result<(), Failure> 
         Ok(Ok(message)) => message,
         Ok(Err(_)) | Err(_) => Value::Null,
     };
-    match hook::hook(shape, event, &message, context.org()).await {
+    let named = context.actor_named().unwrap_or_default();
+    match hook::hook(shape, event, &message, context.org(), named).await {
         Ok(Some(said)) => context.out.line(&said),
         Ok(None) => Ok(()),
         // The agent goes on. The client keeps the reason in its log of hooks.

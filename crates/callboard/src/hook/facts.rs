@@ -10,6 +10,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health};
+use callboard_domain::text::is_obeyed;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{AttemptFilter, DigestTask, Engine, EngineError, TaskFilter};
@@ -112,7 +113,8 @@ impl HookBoard<'_> {
         }
         let digests = self.engine.knowledge_digest(&self.op("list"), &tasks).await;
         for (task, digest) in facts.held.iter_mut().chain(&mut facts.next).zip(digests) {
-            task.knowledge = digest.references.into_iter().map(|hit| hit.entry.title).collect();
+            let titles = digest.references.iter().map(|hit| one_line(&hit.entry.title));
+            task.knowledge = titles.collect();
         }
         let inbox = AgentId::of(&self.principal.actor);
         facts.mail_unread = self.engine.mail_unread(&self.op("list"), Some(&inbox)).await?;
@@ -259,13 +261,20 @@ fn shown(held: &HeldTask, now: Timestamp) -> HookTask {
         |lease: callboard_domain::task::attempt::Lease| lease.expires_at.ms_since(now) / 1000;
     HookTask {
         name: task.name().to_string(),
-        title: task.title.clone(),
+        title: one_line(&task.title),
         worktree: held.attempt.as_ref().and_then(|attempt| attempt.worktree.clone()),
         lease_left_s: lease.and_then(|lease| u64::try_from(left(lease)).ok()),
         checks: u32::try_from(task.checks.len()).unwrap_or(u32::MAX),
         checks_passed: task.checks.iter().filter(|check| check.is_pass()).count() as u32,
         knowledge: Vec::new(),
     }
+}
+
+/// A text of the board without line ends and without characters that a terminal would obey: clients show a status line
+/// as it is.
+fn one_line(text: &str) -> String {
+    let shown = |c: char| if c.is_control() || is_obeyed(c) { ' ' } else { c };
+    text.chars().map(shown).collect()
 }
 
 /// The path without links and `..`, also where its end does not exist yet.

@@ -9,6 +9,7 @@ mod input;
 mod session;
 mod shapes;
 
+use callboard_domain::actor::Actor;
 use callboard_domain::hook::{HookAnswer, HookEvent, answer};
 use serde_json::Value;
 
@@ -32,6 +33,7 @@ pub async fn hook(
     event: HookEvent,
     message: &Value,
     org: &str,
+    named: Option<Actor>,
 ) -> Result<Option<String>, Failure> {
     let input = shape.read(message);
     if let Some(cwd) = &input.cwd {
@@ -42,7 +44,7 @@ pub async fn hook(
         return Ok(None);
     }
     let Some(place) = Place::find()? else { return Ok(None) };
-    let known = identity::named(None)?.or_else(|| actor_of_client(&place));
+    let known = named.or_else(|| actor_of_client(&place));
     // A session may start before its MCP server: an actor that holds nothing is told the next task.
     let unnamed = (event == HookEvent::SessionStart).then(|| NEW_ACTOR.parse().ok()).flatten();
     let Some(actor) = known.or(unnamed) else { return Ok(None) };

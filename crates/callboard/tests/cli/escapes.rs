@@ -114,6 +114,7 @@ fn no_command_lets_a_terminal_obey_an_agent() {
         &["rebase", &id],
         &["release", &id, "--force"],
         &["claim", &id],
+        &["hook", "status-line", "--client", "claude", "--actor", "human:ana"],
         &["release", HOSTILE],
         &["approve", &id],
         &["done", &id],

@@ -157,6 +157,18 @@ fn a_session_starts_with_the_task_at_hand() {
 }
 
 #[test]
+fn a_status_line_holds_nothing_that_a_terminal_obeys() {
+    let world = project();
+    let title = "x\u{1b}[31m\u{1b}]0;gone\u{7}\u{202e}\u{9b}31m";
+    let created = call(&world, "agent:w1", "graph", "create", json!({"title": title}));
+    call(&world, "agent:w1", "graph", "claim", json!({"id": created["id"]}));
+    let line = hook(&world, "status-line", &json!({})).stdout;
+    assert!(line.starts_with("SHOP-1 x"), "{line:?}");
+    let obeyed = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+    assert!(!line.contains(obeyed), "{line:?}");
+}
+
+#[test]
 fn edits_stay_in_the_worktree_of_the_task() {
     let world = project();
     let (one, two) = (world.task(&["One"]), world.task(&["Two"]));
