@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use crate::place::Place;
 
 const FOLDER: &str = "agents";
+/// A client's session that was silent for so long is over.
+const KEPT: Duration = Duration::from_secs(7 * 86_400);
 /// A hook is a child of its client, perhaps with a shell or two in between.
 const ANCESTORS_MAX: usize = 6;
 
@@ -28,6 +30,7 @@ impl ClientNote {
     pub fn write(place: &Place, actor: &Actor) -> Option<Self> {
         let client = u32::try_from(rustix::process::getppid()?.as_raw_nonzero().get()).ok()?;
         let folder = folder(place).ok()?;
+        forget_old(&folder);
         let path = folder.join(client.to_string());
         let note = json!({"actor": actor.as_str(), "since": started(client)});
         replace(&path, &note).ok()?;
@@ -122,6 +125,19 @@ fn folder(place: &Place) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
+/// Removes files of sessions that are long over: every session of a client has an actor of its own.
+fn forget_old(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let changed = entry.metadata().and_then(|found| found.modified()).ok();
+        let age = changed.and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age > KEPT) && entry.file_name() != ".gitignore" {
+            // Another process may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn read(path: &Path) -> Option<Value> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
@@ -180,6 +196,22 @@ mod tests {
         assert!(!HookMemory::read(&place, &one).is_due());
         assert_eq!((memory.stops_with("S-1"), memory.stops_with("S-2")), (1, 0));
         assert_eq!(HookMemory::read(&place, &other), HookMemory::default());
+    }
+
+    #[test]
+    fn old_sessions_are_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (old, young) = (folder.path().join("old.json"), folder.path().join("young.json"));
+        for path in [&old, &young, &folder.path().join(".gitignore")] {
+            fs::write(path, "{}").expect("written");
+        }
+        let long_ago = std::time::UNIX_EPOCH;
+        for name in ["old.json", ".gitignore"] {
+            let file = fs::File::options().write(true).open(folder.path().join(name));
+            file.and_then(|file| file.set_modified(long_ago)).expect("aged");
+        }
+        forget_old(folder.path());
+        assert!(!old.exists() && young.exists() && folder.path().join(".gitignore").exists());
     }
 
     #[test]
