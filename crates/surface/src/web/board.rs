@@ -305,7 +305,7 @@ fn menu(card: &BoardCard) -> Markup {
 /// The form of the menus of all cards.
 fn menu_form(page: &Page) -> Markup {
     html! {
-        form #card method="post" {
+        form #card method="post" action="/board/bulk" {
             input type="hidden" name="once" value=(page.engine.fresh_id());
             input type="hidden" name="next" value="/board";
         }
