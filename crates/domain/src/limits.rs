@@ -5,6 +5,12 @@ pub const BODY_BYTES_MAX: usize = 256 * 1024;
 pub const DEPS_MAX: usize = 100;
 /// Tasks that one call may create.
 pub const TASKS_AT_ONCE_MAX: usize = 100;
+/// Tasks that one import may create.
+pub const IMPORTED_AT_ONCE_MAX: usize = 5000;
+/// Length of an imported task's name in its old backlog.
+pub const REFERENCE_CHARS_MAX: usize = 500;
+/// Text of all files of one import.
+pub const IMPORT_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const CHECKS_MAX: usize = 50;
 pub const CHECK_DESC_CHARS_MAX: usize = 500;
 pub const CHECK_CMD_CHARS_MAX: usize = 8000;

@@ -26,6 +26,8 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
         "Operations",
         &[
             "config",
+            "import",
+            "export",
             "token",
             "webhook",
             "backup",

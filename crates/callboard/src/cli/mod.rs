@@ -20,9 +20,11 @@ mod doctor;
 mod done;
 mod duration;
 mod epic;
+mod export;
 mod groups;
 mod hook;
 mod id_ref;
+mod import;
 mod init;
 mod job;
 mod job_list;
@@ -171,6 +173,8 @@ enum Command {
     Search(search::SearchArgs),
     Call(call::CallArgs),
     Config(config::ConfigArgs),
+    Import(import::ImportArgs),
+    Export(export::ExportArgs),
     #[command(subcommand)]
     Token(token::TokenCommand),
     #[command(subcommand)]
@@ -302,6 +306,8 @@ impl Command {
             Command::Learn(args) => learn::cmd_learn(context, args).await,
             Command::Search(args) => search::cmd_search(context, args).await,
             Command::Call(args) => call::cmd_call(context, args).await,
+            Command::Import(args) => import::cmd_import(context, args).await,
+            Command::Export(args) => export::cmd_export(context, args).await,
             Command::Config(args) => config::cmd_config(context, args).await,
             Command::Token(command) => command.run(context).await,
             Command::Model(command) => command.run(context),

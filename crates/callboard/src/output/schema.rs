@@ -108,6 +108,8 @@ objects! {
     Migrate => "migrate",
     Model => "model",
     Backup => "backup",
+    Import => "import",
+    Export => "export",
     Restore => "restore",
     WebhookSecret => "webhook.secret",
     TaskTold => "task.told",

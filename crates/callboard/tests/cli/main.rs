@@ -12,6 +12,7 @@ mod exit_codes;
 mod fixture;
 mod goldens;
 mod hooks;
+mod import;
 mod killed_merge;
 mod knowledge;
 mod migrate;

@@ -462,6 +462,8 @@ pub struct TaskCreate {
     pub phase: Phase,
     /// The task only groups its children.
     pub is_plan: bool,
+    /// Notes that came with the task, the oldest first.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -186,6 +186,7 @@ impl Model {
                 card: Box::default(),
                 phase: Phase::Initial,
                 is_plan: false,
+                notes: Vec::new(),
             }),
             "edit" => Command::TaskEdit(TaskEdit {
                 task,

@@ -36,6 +36,7 @@ fn create(cmd: Option<&str>) -> TaskCreate {
         card: Box::new(Card::default()),
         phase: Phase::Initial,
         is_plan: false,
+        notes: Vec::new(),
     }
 }
 

@@ -39,6 +39,8 @@ pub struct TaskDraft {
     pub phase: Option<Phase>,
     /// The task exists to have children.
     pub is_plan: bool,
+    /// Notes that the task starts with, the oldest first.
+    pub notes: Vec<String>,
 }
 
 impl Engine {
@@ -73,7 +75,7 @@ impl Engine {
         Ok(made)
     }
 
-    async fn task_to_create(
+    pub(crate) async fn task_to_create(
         &self,
         op: &OpContext,
         draft: TaskDraft,
@@ -99,6 +101,7 @@ impl Engine {
             card: Box::new(draft.card),
             phase: draft.phase.unwrap_or(Phase::Initial),
             is_plan: draft.is_plan,
+            notes: draft.notes,
         })
     }
 

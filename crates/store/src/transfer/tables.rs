@@ -28,7 +28,7 @@ pub static TABLES: &[MovedTable] = &[
         entries, created_at, updated_at, removed_at, phase_at, blocked, number"),
     table("bodies", "task", "body, execution_contract"),
     table("cards", "task", "mode, criteria, terminal, agent, base_branch, created_by, review, \
-        workspace, branch, failed_reason, failed_at, told"),
+        workspace, branch, failed_reason, failed_at, told, reference"),
     table("scratchpads", "task", "text"),
     table("deps", "task, position", "dep"),
     table("attempts", "id", "task, kind, fence, actor, key, client, model, worktree, branch, \

@@ -224,7 +224,7 @@ async fn words_are_found_in_titles_and_bodies(f: Fixture) {
 
 async fn many_tasks_are_made_together_or_not_at_all(f: Fixture) {
     let [a, b] = ["A", "B"].map(|title| f.new_task(title, &[]));
-    let nowhere = TaskCreate { parent: Some(a.task), ..f.new_task("C", &[]) };
+    let nowhere = TaskCreate { parent: Some(b.task), ..f.new_task("C", &[]) };
     let all = Command::TaskCreateAll(vec![a.clone(), nowhere]);
     assert_eq!(f.code("human:ana", all).await, "TASK_NOT_FOUND");
     assert_eq!(f.store.cards(query()).await.unwrap().total, 0);

@@ -133,6 +133,7 @@ impl Fixture {
             card: Default::default(),
             phase: Phase::Initial,
             is_plan: false,
+            notes: Vec::new(),
         }
     }
 

@@ -77,10 +77,11 @@ pub(crate) fn plan_approve(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let plan = draft(world, given.plan)?;
-    let (mut writes, mut created) = (Vec::new(), Vec::new());
-    for (place, (planned, id)) in plan.tasks.iter().zip(&given.tasks).enumerate() {
+    let (mut writes, mut created, mut earlier) = (Vec::new(), Vec::new(), Vec::new());
+    for (planned, id) in plan.tasks.iter().zip(&given.tasks) {
         let new = create(given.project, *id, planned);
-        let change = task::task_create_after(world, &given.tasks[..place], &new, now)?;
+        let change = task::task_create_after(world, &earlier, &new, now)?;
+        earlier.push(task::just_created(world, &new)?);
         writes.extend(change.writes);
         created.extend(change.events);
     }
@@ -113,6 +114,7 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
         }),
         phase: Phase::Initial,
         is_plan: false,
+        notes: Vec::new(),
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn epic_task_add(
         }),
         phase: Phase::Initial,
         is_plan: false,
+        notes: Vec::new(),
     };
     let mut made = task::task_create(world, &create, now)?;
     let begins = stands == EpicState::Planning && draft.deps_gate().is_ok();

@@ -276,6 +276,7 @@ pub(crate) fn run_submit(
         card: Box::new(Card { criteria: criteria(&new.spec.task), ..Card::default() }),
         phase: Phase::Initial,
         is_plan: false,
+        notes: Vec::new(),
     };
     let mut change = task::task_create(world, &create, now)?;
     for write in &mut change.writes {

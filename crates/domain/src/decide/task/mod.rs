@@ -20,7 +20,7 @@ use crate::decide::input;
 use crate::decide::runs::stop;
 use crate::event::{About, Event, EventName};
 use crate::ids::{Prefix, TaskId};
-use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
+use crate::limits::{DEPS_MAX, IMPORTED_AT_ONCE_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::{Quota, Refusal};
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind};
@@ -37,10 +37,11 @@ pub(crate) fn task_create(
     task_create_after(world, &[], new, now)
 }
 
-/// Creates one task of a command that creates several; `earlier` are the tasks it creates before this one.
+/// Creates one task of a command that creates several; `earlier` are the tasks it creates before this one. A task may
+/// depend on them and be part of them.
 pub(crate) fn task_create_after(
     world: &World<'_>,
-    earlier: &[TaskId],
+    earlier: &[Dep],
     new: &TaskCreate,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
@@ -59,12 +60,14 @@ pub(crate) fn task_create_after(
     }
     let mut open_deps = 0;
     for dep in &deps {
-        let known = world.named.iter().find(|named| named.id == *dep && !named.removed);
+        let mut named = world.named.iter().chain(earlier);
+        let known = named.find(|named| named.id == *dep && !named.removed);
         let known = known.ok_or_else(|| Refusal::DanglingDependency { task: dep.to_string() })?;
         open_deps += u32::from(known.is_open());
     }
     if let Some(parent) = new.parent {
-        let known = world.named.iter().any(|named| named.id == parent && !named.removed);
+        let mut named = world.named.iter().chain(earlier);
+        let known = named.any(|named| named.id == parent && !named.removed);
         if !known {
             return Err(Refusal::ParentNotFound { task: parent.to_string() });
         }
@@ -72,7 +75,11 @@ pub(crate) fn task_create_after(
     let contract = input::contract(new.verification.as_ref(), &checks)?;
     let new_card = card::new_card(&new.card)?;
     let execution_contract = input::execution_contract(new.execution_contract.as_ref())?;
-    let label = judge_start(world, new, &deps, !checks.is_empty() || contract.is_some())?;
+    for note in &new.notes {
+        input::said("notes", note, NOTE_CHARS_MAX, "a note cannot be blank")?;
+    }
+    let is_gated = !checks.is_empty() || contract.is_some();
+    let label = judge_start(world, earlier, new, &deps, is_gated)?;
     Quota::judge(new.over_quota.as_ref())?;
     let initial = world.policy.initial();
     let task = Task {
@@ -95,7 +102,7 @@ pub(crate) fn task_create_after(
         open_deps,
         fence: 0,
         newest_attempt: None,
-        entries: 1,
+        entries: 1 + new.notes.len() as u32,
         created_at: now,
         updated_at: now,
     };
@@ -110,6 +117,14 @@ pub(crate) fn task_create_after(
         let data = json!({"from": initial.name, "to": label.name, "phase": label.phase});
         events.push(event(EventName::TaskStatusChanged, data));
     }
+    let id = task.id;
+    let noted = new.notes.iter().zip(2..).map(|(text, number)| {
+        let entry =
+            Entry { who: who.clone(), at: now, did: "note".into(), text: Some(text.clone()) };
+        Write::EntryPut { task: id, number, entry, attempt: None }
+    });
+    let noted: Vec<Write> = noted.collect();
+    events.extend(new.notes.iter().map(|text| event(EventName::TaskNoted, json!({"text": text}))));
     let card =
         (new_card != Card::default()).then_some(Write::CardPut { task: task.id, card: new_card });
     let parent = new.parent.map(|parent| Write::PlanMark { task: parent });
@@ -121,6 +136,7 @@ pub(crate) fn task_create_after(
                 Write::EntryPut { task: task.id, number: 1, entry, attempt: None },
                 Write::TaskInsert { task, body, execution_contract, deps },
             ])
+            .chain(noted)
             .chain(card)
             .collect(),
         events,
@@ -129,9 +145,9 @@ pub(crate) fn task_create_after(
 }
 
 /// The number after the newest one of a prefix. A removed task counts, so no number is given twice.
-fn next_number(world: &World<'_>, earlier: &[TaskId], prefix: Prefix) -> u32 {
+fn next_number(world: &World<'_>, earlier: &[Dep], prefix: Prefix) -> u32 {
     let last = world.numbers.get(&prefix).copied().unwrap_or(0);
-    let given = earlier.iter().filter(|task| task.prefix == prefix).count();
+    let given = earlier.iter().filter(|task| task.id.prefix == prefix).count();
     last + given as u32 + 1
 }
 
@@ -141,24 +157,37 @@ pub(crate) fn task_create_all(
     all: &[TaskCreate],
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    if !(1..=TASKS_AT_ONCE_MAX).contains(&all.len()) {
+    let is_import = all.iter().all(|new| new.card.reference.is_some());
+    let most = if is_import { IMPORTED_AT_ONCE_MAX } else { TASKS_AT_ONCE_MAX };
+    if !(1..=most).contains(&all.len()) {
         let got = all.len();
-        return Err(Refusal::invalid(format!("tasks must hold 1..{TASKS_AT_ONCE_MAX}, got {got}")));
+        return Err(Refusal::invalid(format!("tasks must hold 1..{most}, got {got}")));
     }
     let (mut writes, mut events, mut earlier) = (Vec::new(), Vec::new(), Vec::new());
     for (place, new) in all.iter().enumerate() {
         let change = task_create_after(world, &earlier, new, now)
             .map_err(|refusal| refusal.of_task_at(place))?;
-        earlier.push(new.task);
+        earlier.push(just_created(world, new)?);
         writes.extend(change.writes);
         events.extend(change.events);
     }
     Ok(Change { writes, events, reply: Reply::Noted, but: None })
 }
 
+/// A task that this command creates, as later tasks of the command see it.
+pub(crate) fn just_created(world: &World<'_>, new: &TaskCreate) -> Result<Dep, Refusal> {
+    let label = match new.phase {
+        Phase::Initial => world.policy.initial(),
+        phase => card::label_of(world.policy, phase)?,
+    };
+    let (id, label, phase) = (new.task, label.name.clone(), label.phase);
+    Ok(Dep { id, label, phase, removed: false, lease_expires_at: None })
+}
+
 /// The label a new task starts with. A new task has shown nothing yet, so one with checks cannot start as done.
 fn judge_start<'p>(
     world: &World<'p>,
+    earlier: &[Dep],
     new: &TaskCreate,
     deps: &[TaskId],
     is_gated: bool,
@@ -166,7 +195,7 @@ fn judge_start<'p>(
     if new.phase == Phase::Initial {
         return Ok(world.policy.initial());
     }
-    let known = world.named.iter().filter(|named| deps.contains(&named.id));
+    let known = world.named.iter().chain(earlier).filter(|named| deps.contains(&named.id));
     deps_gate(new.task, &known.cloned().collect::<Vec<_>>())?;
     if new.phase.is_closed() && is_gated {
         return Err(Refusal::invalid("a task with checks cannot be created as done"));

@@ -1,0 +1,152 @@
+//! A plan in Markdown: each checkbox at the margin is a task, indented checkboxes are its acceptance criteria, other
+//! indented lines its text. A heading is a label of the tasks below it.
+
+use std::collections::HashMap;
+
+use super::{ImportFault, ImportState, ImportedTask, SourceFile, judged};
+
+/// Levels of indented checkboxes; a plan that people read has two.
+const DEPTH_MAX: usize = 8;
+/// Columns of one level. Two or four spaces are usual; a deeper level than `DEPTH_MAX` of the narrow kind is refused.
+const INDENT: usize = 2;
+
+struct Checkbox<'l> {
+    is_checked: bool,
+    text: &'l str,
+}
+
+/// Reads `- [ ] text`, also with `*`, `+` or a number.
+fn checkbox(line: &str) -> Option<Checkbox<'_>> {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = match line.as_bytes().get(digits)? {
+        b'.' | b')' if digits > 0 => &line[digits + 1..],
+        b'-' | b'*' | b'+' if digits == 0 => &line[1..],
+        _ => return None,
+    };
+    let rest = rest.trim_start().strip_prefix('[')?;
+    let is_checked = match rest.as_bytes().first()? {
+        b' ' => false,
+        b'x' | b'X' => true,
+        _ => return None,
+    };
+    let text = rest.get(1..)?.strip_prefix(']')?;
+    let is_apart = text.is_empty() || text.starts_with([' ', '\t']);
+    is_apart.then_some(Checkbox { is_checked, text: text.trim() })
+}
+
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let text = line[level..].strip_prefix(' ')?;
+    (1..=6).contains(&level).then(|| (level, text.trim().trim_end_matches('#').trim_end()))
+}
+
+/// How many columns a line is indented.
+fn indent(line: &str) -> usize {
+    let blanks = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
+    blanks.map(|c| if c == '\t' { 4 } else { 1 }).sum()
+}
+
+/// The part of a reference that stands for a title: its letters and digits, in lower case.
+fn slug(title: &str) -> String {
+    let lower = title.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let slug = words.collect::<Vec<_>>().join("-");
+    slug.chars().take(200).collect()
+}
+
+#[derive(Default)]
+struct Reader {
+    /// The headings above, by level.
+    headings: Vec<(usize, String)>,
+    /// How many tasks of this file have a slug.
+    slugs: HashMap<String, usize>,
+    /// The task in the making, with the number of its line.
+    task: Option<(usize, ImportedTask)>,
+    body: Vec<String>,
+}
+
+impl Reader {
+    fn begin(&mut self, file: &SourceFile, number: usize, found: &Checkbox<'_>) {
+        let slug = slug(found.text);
+        let count = self.slugs.entry(slug.clone()).or_default();
+        *count += 1;
+        let again = if *count > 1 { format!("-{count}") } else { String::new() };
+        let task = ImportedTask {
+            reference: format!("markdown:{}#{slug}{again}", file.name),
+            title: found.text.to_owned(),
+            state: if found.is_checked { ImportState::Done } else { ImportState::Open },
+            labels: self.headings.iter().map(|(_, text)| text.clone()).collect(),
+            ..ImportedTask::default()
+        };
+        self.task = Some((number, task));
+    }
+
+    fn end(&mut self, file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
+        let body = std::mem::take(&mut self.body);
+        if let Some((number, task)) = self.task.take() {
+            let body = body.join("\n").trim_matches('\n').to_owned();
+            tasks.push(judged(file, number, ImportedTask { body, ..task })?);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
+    let mut reader = Reader::default();
+    let mut fence: Option<&str> = None;
+    for (number, line) in (1..).zip(file.text.lines()) {
+        let (columns, text) = (indent(line), line.trim_start());
+        let marker = ["```", "~~~"].into_iter().find(|marker| text.starts_with(marker));
+        let is_code = fence.is_some() || marker.is_some();
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if open == marker => fence = None,
+            _ => {}
+        }
+        let found = if is_code { None } else { checkbox(text) };
+        if columns > DEPTH_MAX * INDENT * 2 && found.is_some() {
+            return Err(ImportFault::at(file, number, "the checkbox is indented too deep"));
+        }
+        match found {
+            Some(found) if columns < INDENT || reader.task.is_none() => {
+                reader.end(file, tasks)?;
+                reader.begin(file, number, &found);
+                continue;
+            }
+            Some(found) => {
+                if let Some((_, task)) = &mut reader.task {
+                    task.criteria.push(found.text.to_owned());
+                }
+                continue;
+            }
+            None => {}
+        }
+        if !is_code && columns == 0 {
+            if let Some((level, text)) = heading(line) {
+                reader.end(file, tasks)?;
+                reader.headings.retain(|(above, _)| *above < level);
+                reader.headings.push((level, text.to_owned()));
+                continue;
+            }
+            // A paragraph at the margin is of the plan, not of the task above it.
+            if !text.is_empty() {
+                reader.end(file, tasks)?;
+                continue;
+            }
+        }
+        if reader.task.is_some() {
+            let margin = line.len() - text.len();
+            reader.body.push(line[margin.min(INDENT)..].trim_end().to_owned());
+        }
+    }
+    if fence.is_some() {
+        let end = file.text.lines().count();
+        return Err(ImportFault::at(file, end, "a block of code has no end"));
+    }
+    reader.end(file, tasks)?;
+    if tasks.is_empty() {
+        let message = "no checkboxes: a task is a line like '- [ ] Add a flag'";
+        return Err(ImportFault { file: file.name.clone(), ..ImportFault::whole(message) });
+    }
+    Ok(())
+}

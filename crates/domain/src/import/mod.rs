@@ -1,0 +1,238 @@
+//! Backlogs of other tools: a reader for each format (text in, `ImportedTask` out) and `plan.rs`, which compares them
+//! with the board. Pure; files and forges are read at the edge.
+
+mod jsonl;
+mod markdown;
+pub mod plan;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::NewCheck;
+use crate::limits::{IMPORT_BYTES_MAX, IMPORTED_AT_ONCE_MAX, REFERENCE_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::policy::Phase;
+use crate::text::is_obeyed;
+use crate::words::words;
+
+pub use jsonl::line;
+
+words! {
+    /// A format that a backlog can be read from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ImportFormat {
+        Jsonl => "jsonl",
+        Markdown => "markdown",
+    }
+}
+
+impl ImportFormat {
+    /// The format that a path names.
+    pub fn of_path(path: &str, is_folder: bool) -> Option<Self> {
+        if is_folder {
+            return None;
+        }
+        match path.rsplit_once('.')?.1 {
+            "md" | "markdown" => Some(ImportFormat::Markdown),
+            "jsonl" => Some(ImportFormat::Jsonl),
+            _ => None,
+        }
+    }
+
+    /// The extension of the format's files in a folder.
+    pub fn extension(self) -> &'static str {
+        match self {
+            ImportFormat::Jsonl => "jsonl",
+            ImportFormat::Markdown => "md",
+        }
+    }
+
+    /// The folders below a source that hold files of the format, too.
+    pub fn folders(self) -> &'static [&'static str] {
+        match self {
+            ImportFormat::Jsonl | ImportFormat::Markdown => &[],
+        }
+    }
+}
+
+words! {
+    /// Whether an imported task is open, and how it was closed.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ImportState {
+        #[default]
+        Open => "open",
+        Done => "done",
+        Canceled => "canceled",
+    }
+}
+
+impl ImportState {
+    pub fn is_closed(self) -> bool {
+        self != ImportState::Open
+    }
+
+    pub fn of(phase: Phase) -> Self {
+        match phase {
+            Phase::Initial | Phase::Working | Phase::Review => ImportState::Open,
+            Phase::ClosedDone => ImportState::Done,
+            Phase::ClosedCanceled => ImportState::Canceled,
+        }
+    }
+
+    /// The phase of a task that is created in this state. Work that was under way elsewhere has no attempt here.
+    pub fn phase(self) -> Phase {
+        match self {
+            ImportState::Open => Phase::Initial,
+            ImportState::Done => Phase::ClosedDone,
+            ImportState::Canceled => Phase::ClosedCanceled,
+        }
+    }
+}
+
+/// A task of a backlog. It names other tasks by their references.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportedTask {
+    /// The name of the task in its backlog; unique, and the same at each import.
+    pub reference: String,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    #[serde(default)]
+    pub state: ImportState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The task exists to have children.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_epic: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deps: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<ImportedCheck>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A check: with a command, or to be attested.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportedCheck {
+    pub desc: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cmd: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u32>,
+}
+
+impl From<&ImportedCheck> for NewCheck {
+    fn from(check: &ImportedCheck) -> Self {
+        let ImportedCheck { desc, cmd, cwd, timeout_s } = check.clone();
+        Self { desc, manual: cmd.is_none(), cmd, cwd, timeout_s }
+    }
+}
+
+/// A file of a backlog. `name` is its path below the project, so that references stay the same on each machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    pub name: String,
+    pub text: String,
+}
+
+/// Why a backlog cannot be imported: the place and the fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}{message}", place(file, *line), field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default())]
+pub struct ImportFault {
+    /// Empty when the fault is not in one file.
+    pub file: String,
+    pub line: Option<usize>,
+    pub field: Option<String>,
+    pub message: String,
+}
+
+fn place(file: &str, line: Option<usize>) -> String {
+    match (file, line) {
+        ("", _) => String::new(),
+        (file, None) => format!("{file}: "),
+        (file, Some(line)) => format!("{file}:{line}: "),
+    }
+}
+
+impl ImportFault {
+    fn at(file: &SourceFile, line: usize, message: impl Into<String>) -> Self {
+        Self { file: file.name.clone(), line: Some(line), field: None, message: message.into() }
+    }
+
+    fn field(mut self, field: &str) -> Self {
+        self.field = Some(field.to_owned());
+        self
+    }
+
+    fn whole(message: impl Into<String>) -> Self {
+        Self { file: String::new(), line: None, field: None, message: message.into() }
+    }
+}
+
+/// Reads the files of a backlog.
+pub fn read(format: ImportFormat, files: &[SourceFile]) -> Result<Vec<ImportedTask>, ImportFault> {
+    let bytes: usize = files.iter().map(|file| file.text.len()).sum();
+    if bytes > IMPORT_BYTES_MAX {
+        let message = format!("the files have {bytes} bytes; at most {IMPORT_BYTES_MAX} are read");
+        return Err(ImportFault::whole(message));
+    }
+    let mut tasks = Vec::new();
+    for file in files {
+        match format {
+            ImportFormat::Jsonl => jsonl::read(file, &mut tasks)?,
+            ImportFormat::Markdown => markdown::read(file, &mut tasks)?,
+        }
+        if tasks.len() > IMPORTED_AT_ONCE_MAX {
+            let message = format!("more than {IMPORTED_AT_ONCE_MAX} tasks; split the backlog");
+            return Err(ImportFault { file: file.name.clone(), ..ImportFault::whole(message) });
+        }
+    }
+    Ok(tasks)
+}
+
+/// Judges the texts that the rules of a task do not look at: a title is one line, and a database keeps no NUL.
+fn judged(file: &SourceFile, line: usize, task: ImportedTask) -> Result<ImportedTask, ImportFault> {
+    let fault = |field: &str, message: String| ImportFault::at(file, line, message).field(field);
+    for (field, text, chars_max) in [
+        ("reference", &task.reference, REFERENCE_CHARS_MAX),
+        ("title", &task.title, TITLE_CHARS_MAX),
+    ] {
+        if text.trim().is_empty() {
+            return Err(fault(field, "cannot be empty".into()));
+        }
+        if text.chars().any(|c| is_obeyed(c) || c == '\n') {
+            return Err(fault(field, "has control characters".into()));
+        }
+        let chars = text.chars().count();
+        if chars > chars_max {
+            return Err(fault(field, format!("has {chars} characters; at most {chars_max} fit")));
+        }
+    }
+    let texts = [("body", &task.body)].into_iter();
+    let lists = [
+        ("deps", &task.deps),
+        ("criteria", &task.criteria),
+        ("labels", &task.labels),
+        ("notes", &task.notes),
+    ];
+    let listed =
+        lists.into_iter().flat_map(|(field, list)| list.iter().map(move |text| (field, text)));
+    let commands = task.checks.iter().flat_map(|check| [Some(&check.desc), check.cmd.as_ref()]);
+    let commands = commands.flatten().map(|text| ("checks", text));
+    for (field, text) in texts.chain(listed).chain(commands) {
+        if text.contains('\0') {
+            return Err(fault(field, "has a NUL character".into()));
+        }
+    }
+    Ok(task)
+}

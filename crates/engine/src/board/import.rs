@@ -1,0 +1,174 @@
+//! Brings a backlog onto the board, and reads the board as a backlog.
+
+use std::collections::HashMap;
+
+use callboard_domain::board::card::Card;
+use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
+use callboard_domain::ids::TaskId;
+use callboard_domain::import::plan::{ImportChoice, ImportPlan, KnownTask, plan};
+use callboard_domain::import::{ImportFault, ImportState, ImportedCheck, ImportedTask};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::{Check, CheckKind};
+use callboard_store::CardRow;
+
+use crate::board::card::CardFilter;
+use crate::context::OpContext;
+use crate::task::verbs::TaskDraft;
+use crate::{Engine, EngineError};
+
+const CARDS_AT_ONCE: usize = 500;
+
+/// The result of an import.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    pub plan: ImportPlan,
+    /// The tasks of `plan.new`, in its order.
+    pub made: Vec<TaskId>,
+    /// The tasks of `plan.changed` got the titles and bodies of the backlog.
+    pub updated: bool,
+}
+
+fn refused(fault: &ImportFault) -> EngineError {
+    Refusal::InvalidInput { field: fault.field.clone(), message: fault.to_string() }.into()
+}
+
+impl Engine {
+    /// The changes that an import would make. Nothing is written.
+    pub async fn import_plan(
+        &self,
+        op: &OpContext,
+        items: Vec<ImportedTask>,
+        choice: &ImportChoice,
+    ) -> Result<ImportPlan, EngineError> {
+        let mut known = Vec::new();
+        for row in self.project_cards(op).await? {
+            known.push(KnownTask {
+                reference: reference(&row),
+                task: row.task.id,
+                title: row.task.title,
+                body: row.body,
+                state: ImportState::of(row.task.phase),
+            });
+        }
+        plan(items, &known, choice).map_err(|fault| refused(&fault))
+    }
+
+    /// Creates the new tasks of a backlog in one transaction. With `update`, changed tasks get their titles and bodies
+    /// from the backlog, each in a transaction of its own.
+    pub async fn task_import(
+        &self,
+        op: &OpContext,
+        items: Vec<ImportedTask>,
+        choice: &ImportChoice,
+        update: bool,
+    ) -> Result<Imported, EngineError> {
+        let plan = self.import_plan(op, items, choice).await?;
+        let mut ids = HashMap::new();
+        for row in self.project_cards(op).await? {
+            ids.insert(reference(&row), row.task.id);
+        }
+        let mut all: Vec<TaskCreate> = Vec::with_capacity(plan.new.len());
+        for item in &plan.new {
+            let mut draft = draft(item);
+            draft.deps = item.deps.iter().filter_map(|dep| ids.get(dep).copied()).collect();
+            let mut create = self.task_to_create(op, draft).await?;
+            create.parent = item.parent.as_ref().and_then(|parent| ids.get(parent).copied());
+            ids.insert(item.reference.clone(), create.task);
+            all.push(create);
+        }
+        let made: Vec<TaskId> = all.iter().map(|create| create.task).collect();
+        if !all.is_empty() {
+            self.act(op, Command::TaskCreateAll(all)).await?;
+        }
+        for changed in plan.changed.iter().filter(|_| update) {
+            let (title, body) = (changed.title.clone(), changed.body.clone());
+            let edit = TaskEdit { task: changed.task, title, body, priority: None, checks: None };
+            self.act(op, Command::TaskEdit(edit)).await?;
+        }
+        Ok(Imported { plan, made, updated: update })
+    }
+
+    /// The tasks of the caller's project as a backlog that can be imported again, in the order of their ids.
+    pub async fn backlog(
+        &self,
+        op: &OpContext,
+        with_closed: bool,
+    ) -> Result<Vec<ImportedTask>, EngineError> {
+        let mut rows = self.project_cards(op).await?;
+        rows.retain(|row| with_closed || !row.task.phase.is_closed());
+        rows.sort_by_key(|row| row.task.id);
+        let names: HashMap<TaskId, String> =
+            rows.iter().map(|row| (row.task.id, reference(row))).collect();
+        let mut items = Vec::with_capacity(rows.len());
+        for row in rows {
+            let record = self.task_get(op, row.task.id).await?.it;
+            let notes = record.entries.into_iter().filter(|entry| entry.did == "note");
+            items.push(ImportedTask {
+                reference: reference(&row),
+                state: ImportState::of(row.task.phase),
+                priority: Some(row.task.priority),
+                parent: row.task.parent.and_then(|parent| names.get(&parent).cloned()),
+                is_epic: row.task.is_plan,
+                deps: row.deps.iter().filter_map(|dep| names.get(&dep.id).cloned()).collect(),
+                checks: row.task.checks.iter().map(check).collect(),
+                criteria: row.card.criteria,
+                labels: Vec::new(),
+                notes: notes.filter_map(|note| note.text).collect(),
+                title: row.task.title,
+                body: row.body,
+            });
+        }
+        Ok(items)
+    }
+
+    /// Every task of the caller's project with its card.
+    async fn project_cards(&self, op: &OpContext) -> Result<Vec<CardRow>, EngineError> {
+        let Some(project) = self.project_of(&op.principal).await? else { return Ok(Vec::new()) };
+        let mut rows = Vec::new();
+        loop {
+            let (project, offset) = (Some(project.id), rows.len());
+            let filter =
+                CardFilter { project, offset, limit: CARDS_AT_ONCE, ..CardFilter::default() };
+            let page = self.card_list(op, filter).await?.it.cards;
+            let is_last = page.len() < CARDS_AT_ONCE;
+            rows.extend(page);
+            if is_last {
+                return Ok(rows);
+            }
+        }
+    }
+}
+
+/// The name of a task in backlogs: the one it was imported with, else its id.
+fn reference(row: &CardRow) -> String {
+    row.card.reference.clone().unwrap_or_else(|| format!("callboard:{}", row.task.id))
+}
+
+fn draft(item: &ImportedTask) -> TaskDraft {
+    TaskDraft {
+        title: item.title.clone(),
+        body: item.body.clone(),
+        priority: item.priority,
+        checks: item.checks.iter().map(NewCheck::from).collect(),
+        card: Card {
+            criteria: item.criteria.clone(),
+            reference: Some(item.reference.clone()),
+            ..Card::default()
+        },
+        phase: Some(item.state.phase()),
+        is_plan: item.is_epic,
+        notes: item.notes.clone(),
+        ..TaskDraft::default()
+    }
+}
+
+fn check(check: &Check) -> ImportedCheck {
+    let desc = check.desc.clone();
+    match &check.kind {
+        CheckKind::Manual => ImportedCheck { desc, ..ImportedCheck::default() },
+        CheckKind::Command { cmd, cwd, timeout_s } => {
+            let cwd = Some(cwd.clone()).filter(|cwd| !cwd.is_empty());
+            ImportedCheck { desc, cmd: Some(cmd.clone()), cwd, timeout_s: *timeout_s }
+        }
+    }
+}
