@@ -1,6 +1,6 @@
 //! A backlog comes onto the board once, and goes out again as it came.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{Ran, World};
 
@@ -65,11 +65,11 @@ fn a_plan_of_checkboxes_is_previewed_and_comes_once() {
     assert_eq!(done["made"].as_array().map(Vec::len), Some(3), "{done}");
     assert_eq!(titles(&world), ["Add login", "Add logout", "Add login"]);
     let login = &exported(&world)[0];
-    assert_eq!(login["criteria"], serde_json::json!(["tests pass", "reads well"]));
+    assert_eq!(login["criteria"], json!(["tests pass", "reads well"]));
     assert_eq!(login["body"], "With a form.\n\n```\n- [ ] not a task\n```");
 
     let again = import(&world, &["plan.md"]).json();
-    assert_eq!((again["known"].as_u64(), &again["made"]), (Some(3), &serde_json::json!([])));
+    assert_eq!((again["known"].as_u64(), &again["made"]), (Some(3), &json!([])));
     assert_eq!(titles(&world).len(), 3);
     world.write(&world.root().join("plan.md"), &PLAN.replace("With a form", "With two forms"));
     let changed = import(&world, &["plan.md"]).json();
@@ -106,16 +106,13 @@ fn an_export_is_imported_as_the_tasks_it_was_made_of() {
 
     let to = World::project();
     let done = import(&to, &[path, "--closed"]).json();
-    assert_eq!(
-        (done["made"].as_array().map(Vec::len), &done["lost"]),
-        (Some(4), &serde_json::json!([]))
-    );
+    assert_eq!((done["made"].as_array().map(Vec::len), &done["lost"]), (Some(4), &json!([])));
     let (mut left, mut right) = (exported(&from), exported(&to));
     for list in [&mut left, &mut right] {
         list.sort_by_key(|task| task["title"].to_string());
     }
     assert_eq!(left, right);
-    assert_eq!(import(&to, &[path, "--closed"]).json()["made"], serde_json::json!([]));
+    assert_eq!(import(&to, &[path, "--closed"]).json()["made"], json!([]));
     let html = from.ok(&["export", "-", "--format", "html"]).stdout;
     assert!(
         html.contains("remember &lt;b&gt;this&lt;/b&gt;") && !html.contains("<script"),
@@ -161,4 +158,120 @@ fn a_broken_file_changes_nothing_and_says_where() {
     assert_eq!(world.run(&["import", "nowhere.md", "--json"]).error_code(), "FILE_NOT_FOUND");
     assert_eq!(world.run(&["import", "what.bin", "--yes"]).code, 2);
     assert!(titles(&world).is_empty());
+}
+
+const BEADS: &str = r#"{"id":"bd-1","title":"Shop","status":"open","priority":1,"issue_type":"epic","created_at":"2026-01-01T00:00:00Z"}
+{"id":"bd-2","title":"Add login","description":"With a form.","design":"One page.","acceptance_criteria":"- [ ] tests pass\n- reads well","notes":"ask ana","status":"in_progress","priority":0,"labels":["now"],"dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"blocks"},{"issue_id":"bd-2","depends_on_id":"bd-9","type":"related"}]}
+{"id":"bd-3","title":"Choose a name","status":"open","priority":2}
+{"id":"bd-4","title":"Old","status":"closed","priority":2}
+{"id":"bd-5","title":"Gone","status":"tombstone"}
+"#;
+
+const BACKLOG_1: &str = "---\nid: task-1\ntitle: 'Add ''login'''\nstatus: To Do\nassignee: []\n\
+labels:\n  - now\npriority: high\ndependencies: [TASK-2]\n---\n\n## Description\n\nWith a form.\n\n\
+## Acceptance Criteria\n<!-- AC:BEGIN -->\n- [ ] #1 tests pass\n- [x] #2 reads well\n<!-- AC:END -->\n";
+const BACKLOG_2: &str =
+    "---\nid: task-2\ntitle: >-\n  Choose a\n  name\nstatus: In Progress\ndependencies: []\n---\n";
+
+const TASK_MASTER: &str = r#"{"master": {"tasks": [
+  {"id": 1, "title": "Choose a name", "status": "done", "dependencies": [], "subtasks": []},
+  {"id": 2, "title": "Add login", "description": "With a form.", "details": "One page.",
+   "testStrategy": "Click.", "status": "pending", "priority": "high", "dependencies": [1],
+   "subtasks": [
+     {"id": 1, "title": "Form", "status": "pending", "dependencies": []},
+     {"id": 2, "title": "Page", "status": "pending", "dependencies": [1]}]}],
+  "metadata": {"created": "2026-01-01"}}}"#;
+
+const VIBE: &str = r#"{"success": true, "data": [
+  {"id": "a1", "project_id": "p", "title": "Add login", "description": "With a form.", "status": "todo"},
+  {"id": "a2", "project_id": "p", "title": "Old", "description": null, "status": "cancelled"}]}"#;
+
+/// Imports a source twice: the second time adds nothing. Returns the tasks in the order of their titles.
+fn twice(world: &World, arguments: &[&str], count: usize) -> Vec<Value> {
+    let first = import(world, arguments).json();
+    assert_eq!(first["made"].as_array().map(Vec::len), Some(count), "{first}");
+    let again = import(world, arguments).json();
+    assert_eq!((&again["made"], &again["changed"]), (&json!([]), &json!([])), "{again}");
+    assert_eq!(again["known"], json!(count));
+    let mut tasks = exported(world);
+    assert_eq!(tasks.len(), count);
+    tasks.sort_by_key(|task| task["title"].to_string());
+    tasks
+}
+
+#[test]
+fn beads_come_with_their_deps_and_epics() {
+    let world = World::project();
+    world.write(&world.root().join(".beads/issues.jsonl"), BEADS);
+    let tasks = twice(&world, &[".beads"], 3);
+    let wanted = json!({
+        "reference": "beads:bd-2", "title": "Add login",
+        "body": "With a form.\n\n## Design\n\nOne page.", "state": "open", "priority": 100,
+        "parent": "beads:bd-1", "deps": ["beads:bd-3"], "criteria": ["tests pass", "reads well"],
+        "notes": ["ask ana"],
+    });
+    assert_eq!(tasks[0], wanted);
+    assert_eq!((&tasks[2]["is_epic"], &tasks[2]["priority"]), (&true.into(), &300.into()));
+    let bad = BEADS.replace("\"priority\":2}\n", "\"priority\":7}\n");
+    world.write(&world.root().join(".beads/issues.jsonl"), &bad);
+    let said = world.run(&["import", ".beads", "--yes"]).stderr;
+    assert!(said.contains(".beads/issues.jsonl:3: priority: must be 0..4, got 7"), "{said}");
+}
+
+#[test]
+fn a_folder_of_backlog_md_comes_without_following_links() {
+    let world = World::project();
+    let folder = world.root().join("backlog/tasks");
+    world.write(&folder.join("task-1 - Add-login.md"), BACKLOG_1);
+    world.write(&folder.join("task-2 - Choose.md"), BACKLOG_2);
+    let secret = world.home().join("secret.md");
+    world.write(&secret, "---\nid: task-3\ntitle: Secret\n---\n");
+    std::os::unix::fs::symlink(secret, folder.join("link.md")).expect("a link");
+    let tasks = twice(&world, &["backlog"], 2);
+    let wanted = json!({
+        "reference": "backlog:task-1", "title": "Add 'login'",
+        "body": "## Description\n\nWith a form.", "state": "open", "priority": 100,
+        "deps": ["backlog:task-2"], "criteria": ["tests pass", "reads well"],
+    });
+    assert_eq!(tasks[0], wanted);
+    assert_eq!(tasks[1]["title"], "Choose a name");
+    for (text, words) in [
+        ("no front matter\n", "bad.md:1: must start with front matter"),
+        ("---\nid: task-9\n", "bad.md:1: the front matter has no end"),
+        ("---\nid: task-9\n---\n", "bad.md:1: title: is missing"),
+        ("---\nodd\n---\n", "bad.md:2: must be 'key: value'"),
+    ] {
+        world.write(&folder.join("bad.md"), text);
+        let ran = world.run(&["import", "backlog", "--yes"]);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn task_master_comes_with_subtasks_as_children() {
+    let world = World::project();
+    world.write(&world.root().join("tasks.json"), TASK_MASTER);
+    let tasks = twice(&world, &["tasks.json"], 3);
+    let name = |id: &str| json!(format!("task-master:master#{id}"));
+    assert_eq!((&tasks[0]["reference"], &tasks[0]["is_epic"]), (&name("2"), &true.into()));
+    let body = "With a form.\n\n## Details\n\nOne page.\n\n## Test strategy\n\nClick.";
+    assert_eq!(tasks[0]["body"], body);
+    assert_eq!((&tasks[2]["parent"], &tasks[2]["deps"]), (&name("2"), &json!([name("2.1")])));
+    world.write(&world.root().join("tasks.json"), "{\"master\": {\"tasks\": 1}}");
+    let ran = world.run(&["import", "tasks.json", "--yes"]);
+    assert!(ran.code == 2 && ran.stderr.contains("tasks.json: master: "), "{}", ran.stderr);
+}
+
+#[test]
+fn tasks_of_vibe_kanban_come() {
+    let world = World::project();
+    world.write(&world.root().join("vibe.json"), VIBE);
+    let tasks = twice(&world, &["vibe.json", "--from", "vibe-kanban"], 1);
+    assert_eq!(
+        (&tasks[0]["title"], &tasks[0]["body"]),
+        (&json!("Add login"), &json!("With a form."))
+    );
+    world.write(&world.root().join("vibe.json"), "{}");
+    let ran = world.run(&["import", "vibe.json", "--from", "vibe-kanban", "--yes"]);
+    assert!(ran.code == 2 && ran.stderr.contains("vibe.json: "), "{}", ran.stderr);
 }

@@ -98,3 +98,60 @@ fn a_merged_pull_request_closes_its_task() {
     let (_, reason) = settled(&other, "verification failed");
     assert_eq!(reason, "verification.forge_unconfigured");
 }
+
+const GITHUB_ISSUES: &str = r##"[
+    {"number": 3, "title": "A pull request", "body": null, "state": "open", "labels": [], "pull_request": {"url": "x"}},
+    {"number": 2, "title": "Add logout", "body": "Blocked by #1.\n- [ ] tests pass", "state": "open",
+     "labels": [{"name": "priority: high"}]},
+    {"number": 1, "title": "Add login", "body": null, "state": "open", "labels": [], "state_reason": null}]"##;
+const GITLAB_ISSUES: &str = r##"[{"iid": 4, "title": "Add search", "description": "Depends on #5", "state": "opened",
+    "labels": ["now"]}, {"iid": 5, "title": "Old", "description": null, "state": "closed", "labels": []}]"##;
+
+#[test]
+fn issues_of_github_and_gitlab_come_once() {
+    let forge = forge(&[
+        ("/repos/acme/shop/issues?state=all&per_page=100&page=1", GITHUB_ISSUES),
+        ("/projects/acme%2Fweb%2Fshop/issues?scope=all&per_page=100&page=1", GITLAB_ISSUES),
+    ]);
+    let board = board();
+    let import = |arguments: &[&str], token: &str| {
+        let mut import = command(board.path());
+        import.arg("import").args(arguments).args(["--yes", "--json"]);
+        import.env("CALLBOARD_FORGE_GITHUB_URL", &forge).env("CALLBOARD_FORGE_GITLAB_URL", &forge);
+        import.env("GITHUB_TOKEN", token).env("GITLAB_TOKEN", token);
+        import.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::piped());
+        import.output().unwrap()
+    };
+    let made = |arguments: &[&str]| -> Value {
+        let ended = import(arguments, "forge-secret");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        serde_json::from_slice(&ended.stdout).unwrap()
+    };
+    for (arguments, count) in
+        [(["acme/shop", "--from", "github"], 2), (["acme/web/shop", "--from", "gitlab"], 1)]
+    {
+        let first = made(&arguments);
+        assert_eq!(first["made"].as_array().map(Vec::len), Some(count), "{first}");
+        assert_eq!(first["lost"], json!([]));
+        let again = made(&arguments);
+        assert_eq!((&again["made"], &again["known"]), (&json!([]), &json!(count)));
+        if count == 2 {
+            let logout = &first["new"][1];
+            assert_eq!(logout["reference"], "github:acme/shop#2");
+            assert_eq!(logout["deps"], json!(["github:acme/shop#1"]));
+            assert_eq!(
+                (&logout["priority"], &logout["criteria"]),
+                (&json!(100), &json!(["tests pass"]))
+            );
+        }
+    }
+    for (source, token, words) in [
+        ("acme/shop", "wrong", "the token may not see the issues"),
+        ("acme/shop", "", "set GITHUB_TOKEN"),
+        ("../../user", "forge-secret", "is no repository at"),
+    ] {
+        let ended = import(&[source, "--from", "github"], token);
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && said.contains(words), "{source}: {said}");
+    }
+}

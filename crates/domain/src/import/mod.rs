@@ -1,15 +1,21 @@
 //! Backlogs of other tools: a reader for each format (text in, `ImportedTask` out) and `plan.rs`, which compares them
 //! with the board. Pure; files and forges are read at the edge.
 
+mod backlog;
+mod beads;
+mod forge;
 mod jsonl;
 mod markdown;
 pub mod plan;
+mod task_master;
+mod vibe_kanban;
 
 use serde::{Deserialize, Serialize};
 
 use crate::command::NewCheck;
 use crate::limits::{IMPORT_BYTES_MAX, IMPORTED_AT_ONCE_MAX, REFERENCE_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::Phase;
+use crate::pulls::forge::ForgeKind;
 use crate::text::is_obeyed;
 use crate::words::words;
 
@@ -21,35 +27,85 @@ words! {
     pub enum ImportFormat {
         Jsonl => "jsonl",
         Markdown => "markdown",
+        Beads => "beads",
+        Backlog => "backlog",
+        TaskMaster => "task-master",
+        VibeKanban => "vibe-kanban",
+        GitHub => "github",
+        GitLab => "gitlab",
     }
 }
 
 impl ImportFormat {
     /// The format that a path names.
     pub fn of_path(path: &str, is_folder: bool) -> Option<Self> {
+        let mut parts = path.trim_end_matches('/').rsplit('/');
+        let last = parts.next()?;
         if is_folder {
-            return None;
+            return match last {
+                ".beads" => Some(ImportFormat::Beads),
+                "backlog" | ".backlog" => Some(ImportFormat::Backlog),
+                _ => None,
+            };
         }
-        match path.rsplit_once('.')?.1 {
-            "md" | "markdown" => Some(ImportFormat::Markdown),
-            "jsonl" => Some(ImportFormat::Jsonl),
+        match last.rsplit_once('.')? {
+            (_, "md" | "markdown") => Some(ImportFormat::Markdown),
+            (_, "jsonl") if parts.next() == Some(".beads") => Some(ImportFormat::Beads),
+            (_, "jsonl") => Some(ImportFormat::Jsonl),
+            ("tasks", "json") => Some(ImportFormat::TaskMaster),
             _ => None,
+        }
+    }
+
+    /// The forge that lists the tasks; `None` for files.
+    pub fn forge(self) -> Option<ForgeKind> {
+        match self {
+            ImportFormat::GitHub => Some(ForgeKind::GitHub),
+            ImportFormat::GitLab => Some(ForgeKind::GitLab),
+            ImportFormat::Jsonl
+            | ImportFormat::Markdown
+            | ImportFormat::Beads
+            | ImportFormat::Backlog
+            | ImportFormat::TaskMaster
+            | ImportFormat::VibeKanban => None,
         }
     }
 
     /// The extension of the format's files in a folder.
     pub fn extension(self) -> &'static str {
         match self {
-            ImportFormat::Jsonl => "jsonl",
-            ImportFormat::Markdown => "md",
+            ImportFormat::Jsonl | ImportFormat::Beads => "jsonl",
+            ImportFormat::Markdown | ImportFormat::Backlog => "md",
+            ImportFormat::TaskMaster
+            | ImportFormat::VibeKanban
+            | ImportFormat::GitHub
+            | ImportFormat::GitLab => "json",
         }
     }
 
-    /// The folders below a source that hold files of the format, too.
+    /// The folders below a source that hold the files instead of the source itself.
     pub fn folders(self) -> &'static [&'static str] {
         match self {
-            ImportFormat::Jsonl | ImportFormat::Markdown => &[],
+            ImportFormat::Backlog => &["tasks", "completed"],
+            ImportFormat::Jsonl
+            | ImportFormat::Markdown
+            | ImportFormat::Beads
+            | ImportFormat::TaskMaster
+            | ImportFormat::VibeKanban
+            | ImportFormat::GitHub
+            | ImportFormat::GitLab => &[],
         }
+    }
+}
+
+/// A priority in words, on the scale of tasks. An unknown word says nothing.
+fn priority_word(word: Option<&str>) -> Option<u16> {
+    match word?.trim().to_lowercase().as_str() {
+        "critical" | "urgent" | "p0" => Some(50),
+        "high" | "p1" => Some(100),
+        "medium" | "normal" | "p2" => Some(500),
+        "low" | "p3" => Some(900),
+        _ => None,
     }
 }
 
@@ -191,6 +247,12 @@ pub fn read(format: ImportFormat, files: &[SourceFile]) -> Result<Vec<ImportedTa
         match format {
             ImportFormat::Jsonl => jsonl::read(file, &mut tasks)?,
             ImportFormat::Markdown => markdown::read(file, &mut tasks)?,
+            ImportFormat::Beads => beads::read(file, &mut tasks)?,
+            ImportFormat::Backlog => backlog::read(file, &mut tasks)?,
+            ImportFormat::TaskMaster => task_master::read(file, &mut tasks)?,
+            ImportFormat::VibeKanban => vibe_kanban::read(file, &mut tasks)?,
+            ImportFormat::GitHub => forge::github(file, &mut tasks)?,
+            ImportFormat::GitLab => forge::gitlab(file, &mut tasks)?,
         }
         if tasks.len() > IMPORTED_AT_ONCE_MAX {
             let message = format!("more than {IMPORTED_AT_ONCE_MAX} tasks; split the backlog");

@@ -7,12 +7,14 @@ use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::ids::TaskId;
 use callboard_domain::import::plan::{ImportChoice, ImportPlan, KnownTask, plan};
 use callboard_domain::import::{ImportFault, ImportState, ImportedCheck, ImportedTask};
+use callboard_domain::pulls::forge::{ForgeKind, PullRef};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{Check, CheckKind};
 use callboard_store::CardRow;
 
 use crate::board::card::CardFilter;
-use crate::context::OpContext;
+use crate::context::{OpContext, Scope};
+use crate::ports::ForgeFault;
 use crate::task::verbs::TaskDraft;
 use crate::{Engine, EngineError};
 
@@ -26,6 +28,13 @@ pub struct Imported {
     pub made: Vec<TaskId>,
     /// The tasks of `plan.changed` got the titles and bodies of the backlog.
     pub updated: bool,
+}
+
+fn token_variable(kind: ForgeKind) -> &'static str {
+    match kind {
+        ForgeKind::GitHub => "GITHUB_TOKEN",
+        ForgeKind::GitLab => "GITLAB_TOKEN",
+    }
 }
 
 fn refused(fault: &ImportFault) -> EngineError {
@@ -51,6 +60,35 @@ impl Engine {
             });
         }
         plan(items, &known, choice).map_err(|fault| refused(&fault))
+    }
+
+    /// The issues of a repository at a forge, as the JSON array that the forge lists.
+    pub async fn forge_issues(
+        &self,
+        op: &OpContext,
+        kind: ForgeKind,
+        project: &str,
+    ) -> Result<String, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        // A name that the rules of pulls accept is a plain path of the forge's API.
+        let number = if kind == ForgeKind::GitHub { "#1" } else { "!1" };
+        let named = PullRef::parse(kind, &format!("{project}{number}"));
+        let project = named.map(|pull| pull.project).map_err(|_| {
+            let message = format!("'{project}' is no repository at {kind}; write owner/name");
+            Refusal::invalid_field("source", message)
+        })?;
+        let Some(forge) = &self.parts.forge else {
+            let message = "this board is not trusted, so no token is sent; callboard trust";
+            return Err(Refusal::invalid_field("source", message).into());
+        };
+        forge.issues(kind, &project).await.map_err(|fault| match fault {
+            ForgeFault::Unavailable { words, .. } => EngineError::Unavailable(words),
+            ForgeFault::Unconfigured => {
+                let message = format!("there is no token for {kind}: set {}", token_variable(kind));
+                Refusal::invalid_field("source", message).into()
+            }
+            fault => Refusal::invalid_field("source", format!("{kind}: {fault}")).into(),
+        })
     }
 
     /// Creates the new tasks of a backlog in one transaction. With `update`, changed tasks get their titles and bodies

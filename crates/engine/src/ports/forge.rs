@@ -32,6 +32,9 @@ pub trait Forge: Send + Sync {
     /// Withdraws the request to merge a pull as soon as possible. Looks at the pull first; without such a request the
     /// pull is left as it is.
     async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault>;
+
+    /// Every issue of a repository, open and closed, as the JSON array that the forge lists.
+    async fn issues(&self, kind: ForgeKind, project: &str) -> Result<String, ForgeFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -153,3 +153,7 @@ fn status_state(state: &str) -> ForgeCheckState {
         _ => ForgeCheckState::Running,
     }
 }
+
+pub(super) fn issues_path(project: &str) -> String {
+    format!("/repos/{project}/issues?state=all")
+}

@@ -164,3 +164,7 @@ impl GitLabJob {
         }
     }
 }
+
+pub(super) fn issues_path(project: &str) -> String {
+    format!("/projects/{}/issues?scope=all", project.replace('/', "%2F"))
+}

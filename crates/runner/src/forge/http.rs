@@ -162,7 +162,8 @@ impl Api {
     ) -> Result<Pages<P>, ForgeFault> {
         let mut pages = Vec::new();
         for page in 1..=PAGES_MAX {
-            let at = format!("{path}?per_page={PER_PAGE}&page={page}");
+            let sign = if path.contains('?') { '&' } else { '?' };
+            let at = format!("{path}{sign}per_page={PER_PAGE}&page={page}");
             let asked = self.ask(Method::GET, &at, Bytes::new()).await;
             let answer = asked.map_err(|fault| match fault {
                 ForgeFault::NotFound => self.refused(&format!("the token may not see {what}")),

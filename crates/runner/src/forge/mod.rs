@@ -1,4 +1,5 @@
-//! Forges: reads the state of a pull at GitHub and GitLab, opens new pulls, merges them and disables auto-merge.
+//! Forges: reads the state of a pull at GitHub and GitLab, lists issues, opens new pulls, merges them and
+//! disables auto-merge.
 //! `github.rs` and `gitlab.rs` know each API, their `merge.rs` how a pull gets into its target, `http.rs` how one
 //! request is made. Nothing else is ever written there.
 
@@ -137,6 +138,23 @@ impl Forge for ForgeClient {
                 ForgeKind::GitHub => github::call_off(configured(&self.github)?, pull).await,
                 ForgeKind::GitLab => gitlab::call_off(configured(&self.gitlab)?, pull).await,
             }
+        })
+        .await
+    }
+
+    async fn issues(&self, kind: ForgeKind, project: &str) -> Result<String, ForgeFault> {
+        in_time(kind, async {
+            let (api, path) = match kind {
+                ForgeKind::GitHub => (configured(&self.github)?, github::issues_path(project)),
+                ForgeKind::GitLab => (configured(&self.gitlab)?, gitlab::issues_path(project)),
+            };
+            let listed = api.pages::<Vec<serde_json::Value>>("the issues", &path).await?;
+            if listed.cut {
+                let words = "the repository has more issues than are read at once".into();
+                return Err(ForgeFault::Refused(words));
+            }
+            let issues: Vec<serde_json::Value> = listed.pages.into_iter().flatten().collect();
+            Ok(serde_json::Value::Array(issues).to_string())
         })
         .await
     }

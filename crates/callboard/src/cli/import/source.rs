@@ -1,4 +1,4 @@
-//! Where a backlog is read from: a file or a folder. No link is followed, and no more is read than an import takes.
+//! Where a backlog is read from: a file, a folder or a forge. No link is followed, and no more is read than an import takes.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,6 +24,11 @@ pub async fn read(
         let message = format!("'{source}' does not say which format it has");
         Failure::usage(message).hint(format!("--from FORMAT, one of {known}"))
     })?;
+    if let Some(forge) = format.forge() {
+        let text = open.engine().forge_issues(&open.op("import"), forge, source).await?;
+        let files = [SourceFile { name: source.to_owned(), text }];
+        return import::read(format, &files).map_err(|fault| Failure::usage(fault.to_string()));
+    }
     let mut files = Vec::new();
     let mut bytes = 0;
     for path in paths(path, is_folder, format)? {
@@ -49,7 +54,9 @@ fn paths(path: &Path, is_folder: bool, format: ImportFormat) -> Result<Vec<PathB
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = format.folders().iter().map(|below| path.join(below)).collect();
     folders.retain(|folder| folder.is_dir() && !folder.is_symlink());
-    folders.push(path.to_owned());
+    if folders.is_empty() {
+        folders.push(path.to_owned());
+    }
     for folder in folders {
         let failed = |error| Failure::io(format!("cannot read {}", folder.display()), &error);
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
