@@ -24,6 +24,19 @@ impl Place {
         }
     }
 
+    /// The first place upwards from a folder that a client names.
+    pub fn of_folder(folder: &Path) -> Option<Self> {
+        Self::above(&main_checkout_of(&folder.canonicalize().ok()?))
+    }
+
+    /// Where `find` looks, in words.
+    pub fn looked_at() -> Result<String, Failure> {
+        Ok(match root_variable()? {
+            Some(root) => format!("in {}, which {ROOT_VARIABLE} names", root.display()),
+            None => format!("in {} or in any folder above it", working_directory()?.display()),
+        })
+    }
+
     /// The place where `init` makes one: the variable, the repository's main checkout, or the working directory.
     pub fn to_make() -> Result<Self, Failure> {
         if let Some(root) = root_variable()? {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::front::Front;
 use crate::mcp::{self, McpOptions};
 
-pub use crate::mcp::StdioIdentity;
+pub use crate::mcp::{NoProject, OpenedProject, ProjectRequest, StdioIdentity, UnplacedOptions};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
@@ -34,6 +34,15 @@ pub async fn serve_stdio(
 ) -> Result<(), StdioError> {
     let (input, output) = open()?;
     serve_streams(front, options, identity, input, output, stop).await
+}
+
+/// Serves standard input and output for a client that was started outside every project.
+pub async fn serve_unplaced(
+    options: UnplacedOptions,
+    stop: CancellationToken,
+) -> Result<(), StdioError> {
+    let (input, output) = open()?;
+    Ok(mcp::serve_unplaced(options, input, output, stop).await?)
 }
 
 /// Serves any two byte streams like standard input and output.

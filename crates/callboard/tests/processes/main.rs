@@ -48,6 +48,7 @@ mod stdin;
 mod story;
 mod terminal;
 mod tokens;
+mod unplaced;
 mod versions;
 mod wait_handles;
 mod waits;

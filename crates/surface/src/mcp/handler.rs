@@ -65,6 +65,11 @@ impl Handler {
         Self { front, options, identity, fixtures, subscriptions, closing, running, legacy }
     }
 
+    /// Records that the connection began with a handshake, for a handler that was made after it.
+    pub(super) fn handshake_made(&self) {
+        self.legacy.store(true, Ordering::SeqCst);
+    }
+
     /// The principal of a request. A request of a named HTTP caller carries its principal. Other callers have the
     /// identity of their connection or session; a modern HTTP request has neither.
     fn principal(&self, ctx: &Context) -> Principal {
@@ -140,6 +145,28 @@ impl Handler {
     }
 }
 
+/// The capabilities of a connection.
+pub(super) fn capabilities(knows_tasks: bool, has_fixtures: bool) -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::builder()
+        .enable_completions()
+        .enable_prompts()
+        .enable_prompts_list_changed()
+        .enable_resources()
+        .enable_resources_list_changed()
+        .enable_resources_subscribe()
+        .enable_tools()
+        .enable_tool_list_changed()
+        .build();
+    if has_fixtures {
+        capabilities.logging = Some(Map::new());
+    }
+    if knows_tasks {
+        let extensions = capabilities.extensions.get_or_insert_default();
+        extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
+    }
+    capabilities
+}
+
 pub(super) fn is_modern(ctx: &Context) -> bool {
     ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -159,24 +186,7 @@ async fn guarded<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<
 #[allow(deprecated, reason = "subscribe and the log level belong to the legacy era we serve")]
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder()
-            .enable_completions()
-            .enable_prompts()
-            .enable_prompts_list_changed()
-            .enable_resources()
-            .enable_resources_list_changed()
-            .enable_resources_subscribe()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .build();
-        if self.fixtures.is_some() {
-            capabilities.logging = Some(Map::new());
-        }
-        if self.knows_tasks() {
-            let extensions = capabilities.extensions.get_or_insert_default();
-            extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
-        }
-        ServerConfig::new(capabilities)
+        ServerConfig::new(capabilities(self.knows_tasks(), self.fixtures.is_some()))
             .with_server_info(
                 Implementation::new("callboard", self.options.version.clone())
                     .with_title("Callboard"),

@@ -18,10 +18,12 @@ mod sessions;
 mod streamable;
 mod subscriptions;
 mod tasks;
+mod unplaced;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::ServerHandler;
 use rmcp::service::serve_server;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -33,12 +35,14 @@ use conformance::Fixtures;
 use handler::Handler;
 use lines::Lines;
 use subscriptions::Hearing;
+use unplaced::Unplaced;
 
 pub(crate) use caught::caught;
 pub(crate) use identity::Caller;
 pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
 pub(crate) use streamable::{McpRequest, Streamable};
+pub use unplaced::{NoProject, OpenedProject, ProjectRequest, UnplacedOptions};
 
 /// A directive for log filters: the SDK logs every client that hangs up during a call as an error.
 pub const HANG_UPS_UNSAID: &str = "rmcp::service=off";
@@ -79,19 +83,59 @@ pub(crate) async fn serve_lines(
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> Result<(), tokio::task::JoinError> {
+    let handler = |line: Line| line.handler(front, options, identity);
+    serve(handler, input, output, stop).await
+}
+
+/// Serves one connection as `serve_lines` does, with a project that is found later.
+pub(crate) async fn serve_unplaced(
+    options: UnplacedOptions,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: CancellationToken,
+) -> Result<(), tokio::task::JoinError> {
+    let handler = |line: Line| {
+        let place = move |opened: OpenedProject| {
+            line.clone().handler(opened.front, opened.options, opened.identity)
+        };
+        Unplaced::new(options, Box::new(place))
+    };
+    serve(handler, input, output, stop).await
+}
+
+/// The parts of one connection that its handler holds.
+#[derive(Clone)]
+struct Line {
+    closing: CancellationToken,
+    running: mpsc::Sender<()>,
+    answers: Arc<Answers>,
+}
+
+impl Line {
+    fn handler(self, front: Arc<Front>, options: McpOptions, identity: StdioIdentity) -> Handler {
+        let fixtures = options.fixtures();
+        Handler::new(
+            front,
+            Arc::new(options),
+            identity.into(),
+            fixtures,
+            self.closing,
+            Some(self.running),
+            Hearing::Line(self.answers),
+        )
+    }
+}
+
+async fn serve<H: ServerHandler>(
+    handler: impl FnOnce(Line) -> H,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: CancellationToken,
+) -> Result<(), tokio::task::JoinError> {
     let closing = CancellationToken::new();
     let (running, mut all_done) = mpsc::channel(1);
-    let fixtures = options.fixtures();
     let answers = Arc::new(Answers::default());
-    let handler = Handler::new(
-        front,
-        Arc::new(options),
-        identity.into(),
-        fixtures,
-        closing.clone(),
-        Some(running),
-        Hearing::Line(answers.clone()),
-    );
+    let handler = handler(Line { closing: closing.clone(), running, answers: answers.clone() });
     let lines = Lines::new(input, output, stop, closing, answers);
     // An error here means that the input ended before the client said anything.
     if let Ok(service) = serve_server(handler, lines).await {
