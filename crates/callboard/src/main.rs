@@ -19,6 +19,7 @@ mod output;
 mod place;
 mod prompts;
 mod served;
+mod service;
 mod trust;
 
 fn main() -> std::process::ExitCode {

@@ -32,6 +32,7 @@ mod learn;
 mod log;
 mod logs;
 mod mail;
+mod man;
 mod mcp;
 mod migrate;
 mod model;
@@ -190,6 +191,8 @@ enum Command {
     #[command(hide = true)]
     BenchWaiter,
     Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 /// How long tasks of the runtime may take to end when a command is over.
@@ -319,6 +322,7 @@ impl Command {
             Command::BenchServer => bench::cmd_server().await,
             Command::BenchWaiter => bench::cmd_waiter().await,
             Command::Completions(args) => completions::cmd_completions(context, args),
+            Command::Man(args) => man::cmd_man(context, args),
         }
     }
 

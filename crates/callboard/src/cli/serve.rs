@@ -27,6 +27,7 @@ use crate::limits;
 use crate::output::{Exit, Failure, Out};
 use crate::place::Place;
 use crate::served::Served;
+use crate::service::{self, ServiceState};
 
 /// Serve agents over HTTP and the page for people
 ///
@@ -174,6 +175,7 @@ impl Server {
             false => None,
         };
         announce(&served.url(), page.as_deref())?;
+        service::tell(ServiceState::Ready);
         if let Err(failure) = say_waiting(context, &engine, &OpContext::new(looks, "status")).await
         {
             tracing::info!(%failure, "cannot find out what waits for a person");
@@ -204,6 +206,7 @@ pub(super) fn say_page(context: &Context, page: Option<&str>) -> Result<(), Fail
 /// Prints what the shutdown waits for after Ctrl-C.
 async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
     stop.cancelled().await;
+    service::tell(ServiceState::Stopping);
     let waits = match signal::agents_at_work(&engine) {
         None => "calls in flight".to_owned(),
         Some(agents) => format!("{agents}, and for calls in flight"),

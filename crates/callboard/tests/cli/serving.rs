@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -164,4 +165,22 @@ fn serve_prints_an_address_to_sign_in_with_on_a_terminal() {
     let world = World::project().with("CALLBOARD_HTTP_LISTEN", "127.0.0.1:0");
     let shown = Terminal::ended_at(&world, 200, &["serve"], "/open?code=");
     assert!(shown.contains("sign in on the pages, once: http://127.0.0.1:"), "{shown}");
+}
+
+#[test]
+fn a_service_manager_is_told_when_the_server_is_ready_and_when_it_stops() {
+    let world = World::project();
+    let path = world.home().join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let world = world.with("NOTIFY_SOCKET", path.to_str().expect("a plain path"));
+    let heard = || {
+        let mut bytes = [0; 64];
+        let length = manager.recv(&mut bytes).expect("a message");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let (serving, _) = world.start(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(heard(), "READY=1");
+    assert_eq!(serving.signal(Signal::TERM), 0);
+    assert_eq!(heard(), "STOPPING=1");
 }
