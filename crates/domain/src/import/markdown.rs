@@ -55,7 +55,7 @@ fn slug(title: &str) -> String {
 }
 
 #[derive(Default)]
-struct Reader {
+struct PlanReader {
     /// The headings above, by level.
     headings: Vec<(usize, String)>,
     /// How many tasks of this file have a slug.
@@ -65,7 +65,7 @@ struct Reader {
     body: Vec<String>,
 }
 
-impl Reader {
+impl PlanReader {
     fn begin(&mut self, file: &SourceFile, number: usize, found: &Checkbox<'_>) {
         let slug = slug(found.text);
         let count = self.slugs.entry(slug.clone()).or_default();
@@ -92,7 +92,7 @@ impl Reader {
 }
 
 pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
-    let mut reader = Reader::default();
+    let mut reader = PlanReader::default();
     let mut fence: Option<&str> = None;
     for (number, line) in (1..).zip(file.text.lines()) {
         let (columns, text) = (indent(line), line.trim_start());
