@@ -119,7 +119,7 @@ struct ProjectWish {
 }
 
 /// The open project of a connection.
-struct Project {
+struct ServedProject {
     app: App,
     working: Option<Working>,
     client_note: Arc<Mutex<Option<ClientNote>>>,
@@ -134,7 +134,7 @@ impl ProjectWish {
         &self,
         context: &Context,
         place: Option<Place>,
-    ) -> Result<(OpenedProject, Project), Failure> {
+    ) -> Result<(OpenedProject, ServedProject), Failure> {
         let settings = self.settings(context, place.as_ref())?;
         let mut connection = self.connection.clone();
         let caller = connection.principal(context.actor()?);
@@ -179,12 +179,12 @@ impl ProjectWish {
         let options = compose::mcp_options(&settings, note, self.fixtures);
         Ok((
             OpenedProject { root, front, options, identity },
-            Project { app, working, client_note },
+            ServedProject { app, working, client_note },
         ))
     }
 }
 
-impl Project {
+impl ServedProject {
     async fn end(self, context: &Context) {
         drop(self.client_note.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(agents) = signal::agents_at_work(&self.app.engine) {
@@ -202,7 +202,7 @@ async fn unplaced(
     context: &Context,
     wish: &ProjectWish,
     settings: &Settings,
-) -> Result<(Result<(), StdioError>, Option<Project>), Failure> {
+) -> Result<(Result<(), StdioError>, Option<ServedProject>), Failure> {
     let (open, mut requests) = mpsc::channel(1);
     let looked = Place::looked_at()?;
     let options = UnplacedOptions {
