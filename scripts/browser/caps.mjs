@@ -16,10 +16,10 @@ const FILE_LINES = 13;
 const FIRST_CONTENT = Number(process.env.CALLBOARD_FIRST_CONTENT_MS ?? 8_000);
 const TRIES = 3;
 
-// A page has at most so many bytes of HTML before its diff or log. The board has more: each of its 50 cards a column
-// brings the forms of its menu.
+// A page has at most so many bytes of HTML before its diff or log. The board has more: its 50 cards a column take about
+// 1 KiB each.
 const BYTES = 100 * 1024;
-const BOARD_BYTES = 400 * 1024;
+const BOARD_BYTES = 256 * 1024;
 const DIFF_BYTES = 4 * 1024 * 1024;
 
 // The most elements that each page may have, and the most bytes where BYTES does not hold.

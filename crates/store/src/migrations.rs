@@ -79,7 +79,7 @@ migrations! {
     28 "columns" "0028_columns.sql",
     29 "review_comments" "0029_review_comments.sql",
     30 "day_counts" "0030_day_counts.sql",
-    33 "import" "0033_import.sql",
+    31 "import" "0031_import.sql",
 }
 
 pub(crate) fn latest() -> u32 {
