@@ -72,6 +72,10 @@ fn no_command_lets_a_terminal_obey_an_agent() {
     let backup = world.home().join("backup.db");
     let backup = backup.to_str().expect("a path");
     let got = json!({"id": id}).to_string();
+    let named =
+        |title: &str| json!({"reference": "r", "title": title, "body": HOSTILE}).to_string();
+    world.write(&world.root().join("plan.jsonl"), &named("Fine"));
+    world.write(&world.root().join("hostile.jsonl"), &named(HOSTILE));
     let commands: &[&[&str]] = &[
         &["task", "list"],
         &["task", "show", &id],
@@ -119,6 +123,12 @@ fn no_command_lets_a_terminal_obey_an_agent() {
         &["approve", &id],
         &["done", &id],
         &["plan", "approve", &plan],
+        &["export", "-", "--format", "md"],
+        &["export", "-", "--format", "jsonl"],
+        &["export", "-", "--format", "html"],
+        &["import", "plan.jsonl", "--dry-run"],
+        &["import", "hostile.jsonl", "--dry-run"],
+        &["import", HOSTILE],
         &["backup", backup],
     ];
     for words in commands {

@@ -160,6 +160,19 @@ fn a_broken_file_changes_nothing_and_says_where() {
     assert!(titles(&world).is_empty());
 }
 
+#[test]
+fn a_folder_that_is_too_large_is_refused_whole() {
+    let world = World::project();
+    let folder = world.root().join("plans");
+    std::fs::create_dir(&folder).expect("a folder");
+    world.write(&folder.join("a.md"), "- [ ] Small\n");
+    world.write(&folder.join("b.md"), &"x".repeat(32 * 1024 * 1024));
+    let ran = world.run(&["import", "plans", "--from", "markdown", "--yes"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("bytes; at most"), "{}", ran.stderr);
+    assert!(titles(&world).is_empty());
+}
+
 const BEADS: &str = r#"{"id":"bd-1","title":"Shop","status":"open","priority":1,"issue_type":"epic","created_at":"2026-01-01T00:00:00Z"}
 {"id":"bd-2","title":"Add login","description":"With a form.","design":"One page.","acceptance_criteria":"- [ ] tests pass\n- reads well","notes":"ask ana","status":"in_progress","priority":0,"labels":["now"],"dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"blocks"},{"issue_id":"bd-2","depends_on_id":"bd-9","type":"related"}]}
 {"id":"bd-3","title":"Choose a name","status":"open","priority":2}

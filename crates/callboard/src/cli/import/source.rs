@@ -1,4 +1,5 @@
-//! Where a backlog is read from: a file, a folder or a forge. No link is followed, and no more is read than an import takes.
+//! Where a backlog is read from: a file, a folder or a forge. No link inside a folder is followed, and no more is read
+//! than an import takes.
 
 use std::fs::File;
 use std::io::Read;
@@ -34,10 +35,11 @@ pub async fn read(
     for path in paths(path, is_folder, format)? {
         let text = text(&path)?;
         bytes += text.len();
+        files.push(SourceFile { name: name(open.root.as_deref(), &path), text });
+        // The reader refuses what is too much; more of it need not be in memory.
         if bytes > IMPORT_BYTES_MAX {
             break;
         }
-        files.push(SourceFile { name: name(open.root.as_deref(), &path), text });
     }
     if files.is_empty() {
         let message = format!("{source} has no files of the format {}", format.as_str());
