@@ -157,7 +157,7 @@ pub(crate) fn task_create_all(
     all: &[TaskCreate],
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let is_import = all.iter().all(|new| new.card.reference.is_some());
+    let is_import = !all.is_empty() && all.iter().all(|new| new.card.reference.is_some());
     let most = if is_import { IMPORTED_AT_ONCE_MAX } else { TASKS_AT_ONCE_MAX };
     if !(1..=most).contains(&all.len()) {
         let got = all.len();
