@@ -148,8 +148,10 @@ await lane('forms', async (browser) => {
     report('ticked cards come later', (await priority(queued.id)) === before + 100, ana.page.url());
     await ana.goto('/board');
     const card = ana.page.locator(`#card-${queued.id}`);
-    await ana.reveal(card.locator('form[action$="/sooner"]').locator('xpath=./*').first());
-    await ana.press(card.locator('form[action$="/sooner"] button'));
+    const sooner = card.locator('button[formaction$="/sooner"]');
+    await ana.reveal(sooner);
+    used.add(shape(await sooner.getAttribute('formaction')));
+    await ana.press(sooner);
     report('a card comes sooner', (await priority(queued.id)) === before, ana.page.url());
   });
 
@@ -188,7 +190,7 @@ await lane('forms', async (browser) => {
   await part('the inbox', async () => {
     await ana.goto('/');
     await ana.press(ana.page.locator('.item', { hasText: 'git push' }).locator('a').first());
-    await ana.send('/inbox/answer', {}, 'button[value=yes]');
+    await ana.send('/answer', {}, 'button[value=yes]');
     report('a question is answered', /Allowed/.test(await ana.said()), await ana.said());
     await ana.goto('/');
     const row = await ana.page.locator('.item a[data-row]').last().getAttribute('href');
@@ -237,6 +239,11 @@ await lane('forms', async (browser) => {
 
   // An agent's own page, and a job of one.
   await part('agents and jobs', async () => {
+    await ana.goto('/agents');
+    await ana.send('/agents', { name: 'newcomer', kind: 'SUPERVISOR' });
+    report('an agent joins the crew', /Added/.test(await ana.said()), await ana.said());
+    await ana.send('/agents/newcomer/remove');
+    report('an agent leaves the crew', /crew|[Rr]emoved/.test(await ana.said()), await ana.said());
     await ana.goto('/agents/ada');
     await ana.send('/tell', { text: 'Show me what you have.' });
     report('an agent is written to', /Sent/.test(await ana.said().catch(() => '')), await ana.page.locator('main').textContent());

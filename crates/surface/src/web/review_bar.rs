@@ -26,9 +26,8 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
             div.row.row-end {
                 (verdicts(page, reviewing))
                 @if let Some(next) = &reviewing.next {
-                    a.button.button-bare href={ "/tasks/" (next.name()) "/review" } title=(next.title)
-                        aria-label="Next review" data-key="u" {
-                        (icon("next")) span.wide-word { "Next" } kbd { "u" }
+                    a.button.button-bare href={ "/tasks/" (next.name()) "/review" } title=(next.title) data-key="u" {
+                        (icon("next")) span.hidden { "Next review" } span.wide-word aria-hidden="true" { "Next" } kbd { "u" }
                     }
                 }
             }
