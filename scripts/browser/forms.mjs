@@ -240,10 +240,10 @@ await lane('forms', async (browser) => {
   // An agent's own page, and a job of one.
   await part('agents and jobs', async () => {
     await ana.goto('/agents');
-    await ana.send('/agents', { name: 'newcomer', kind: 'SUPERVISOR' });
+    await ana.send('/agents', { name: 'guest', kind: 'SUPERVISOR' });
     report('an agent joins the crew', /Added/.test(await ana.said()), await ana.said());
-    await ana.send('/agents/newcomer/remove');
-    report('an agent leaves the crew', /crew|[Rr]emoved/.test(await ana.said()), await ana.said());
+    await ana.send('/agents/guest/remove');
+    report('an agent leaves the crew', /Removed from the crew/.test(await ana.said()), await ana.said());
     await ana.goto('/agents/ada');
     await ana.send('/tell', { text: 'Show me what you have.' });
     report('an agent is written to', /Sent/.test(await ana.said().catch(() => '')), await ana.page.locator('main').textContent());
