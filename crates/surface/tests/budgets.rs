@@ -9,26 +9,38 @@ use flate2::write::GzEncoder;
 
 const KIB: usize = 1024;
 
-/// The bytes of all files of a folder of the pages, packed.
-fn packed(folder: &str) -> usize {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/web").join(folder);
+fn packed(text: &[u8]) -> usize {
+    let mut pack = GzEncoder::new(Vec::new(), Compression::best());
+    pack.write_all(text).expect("memory takes every byte");
+    pack.finish().expect("memory takes every byte").len()
+}
+
+/// The texts of all scripts of the pages.
+fn scripts() -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/web/js");
     let mut files: Vec<_> = fs::read_dir(&folder)
         .expect("the folder is there")
         .map(|entry| entry.expect("a file").path())
         .collect();
     files.sort();
-    let mut pack = GzEncoder::new(Vec::new(), Compression::best());
-    for file in files {
-        pack.write_all(&fs::read(&file).expect("readable")).expect("memory takes every byte");
-    }
-    pack.finish().expect("memory takes every byte").len()
+    files.iter().flat_map(|file| fs::read(file).expect("readable")).collect()
 }
 
 #[test]
 fn style_and_scripts_stay_within_their_budgets() {
-    for (folder, most) in [("style", 10 * KIB), ("js", 25 * KIB)] {
-        let bytes = packed(folder);
-        assert!(bytes > KIB, "{folder}: the files are missing");
-        assert!(bytes <= most, "{folder}: {bytes} bytes packed, at most {most}: shorten a file");
+    let style = callboard_surface::web::style();
+    for (name, text, most) in
+        [("style", style.as_bytes(), 10 * KIB), ("scripts", scripts().as_slice(), 25 * KIB)]
+    {
+        let bytes = packed(text);
+        assert!(bytes > KIB, "{name}: the files are missing");
+        assert!(bytes <= most, "{name}: {bytes} bytes packed, at most {most}: shorten a file");
     }
+}
+
+#[test]
+fn the_served_style_has_rules_and_no_comments() {
+    let style = callboard_surface::web::style();
+    assert!(style.contains(".frame{display: grid;") && style.contains("@media"), "{style}");
+    assert!(!style.contains("/*") && !style.contains("\n "), "{style}");
 }

@@ -1,5 +1,7 @@
 //! The files that pages load: one stylesheet, the icons, the scripts. All are part of the program.
 
+use std::sync::LazyLock;
+
 use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -44,13 +46,34 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/js/find.js", SCRIPT, include_str!("js/find.js")),
 ];
 
+/// The stylesheet as browsers get it: without comments, indentation, and the spaces around braces and semicolons.
+pub fn style() -> &'static str {
+    static SERVED: LazyLock<String> = LazyLock::new(|| {
+        let mut served = String::with_capacity(STYLE.len());
+        let mut rest = STYLE;
+        while let Some((before, comment)) = rest.split_once("/*") {
+            served.push_str(before);
+            rest = comment.split_once("*/").map_or("", |(_, after)| after);
+        }
+        served.push_str(rest);
+        let mut served = served.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+        for sign in ['{', '}', ';'] {
+            let parts = served.split(sign).map(str::trim).collect::<Vec<_>>();
+            served = parts.join(&sign.to_string());
+        }
+        served
+    });
+    &SERVED
+}
+
 pub(super) fn is_asset(path: &str) -> bool {
     FILES.iter().any(|(file, ..)| *file == path)
 }
 
 pub(super) fn routes() -> Router {
     FILES.iter().fold(Router::new(), |router, (path, kind, text)| {
-        router.route(path, get(async || file(kind, text)))
+        let text = if *kind == CSS { style() } else { text };
+        router.route(path, get(async move || file(kind, text)))
     })
 }
 

@@ -69,6 +69,7 @@ use maud::html;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::http::{SignIn, refusal};
+pub use assets::style;
 use diff::PaintShop;
 pub use doctor::{Doctor, DoctorLine, DoctorWord};
 use frame::{Screen, View};
