@@ -18,7 +18,7 @@ pub struct RunStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStepKind {
-    /// Nobody took the job yet, or again.
+    /// The job waits for a runner, for the first time or again.
     Queued,
     /// The workspace is prepared and the agent comes up.
     SetUp,

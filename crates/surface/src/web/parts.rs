@@ -61,7 +61,7 @@ pub(super) fn icon(name: &str) -> Markup {
     html! { svg.icon aria-hidden="true" { use href={ "/icons.svg#" (name) } {} } }
 }
 
-/// Where a task stands, for people: the phase, and whether something holds a task that nobody works on.
+/// Where a task stands, for people: the phase, and for a task without a worker whether something holds the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Blocked,

@@ -237,7 +237,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Tasks that nobody works on: ready, blocked by a task, blocked by a comment, canceled.
+    /// Tasks without a worker: ready, blocked by a task, blocked by a comment, canceled.
     async fn queue(&self, stage: &Stage, publish: &DemoTask) -> Result<(), Failure> {
         let urgent = TaskDraft {
             body: "`greet.sh` prints the name as it is. Escape control characters first.".into(),

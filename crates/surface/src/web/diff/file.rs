@@ -1,4 +1,4 @@
-//! The files of a diff, one below the other. A file that nobody reads line by line is folded, with the reason; beyond
+//! The files of a diff, one below the other. A file that is not read line by line is folded, with the reason; beyond
 //! the caps files are a list of links.
 
 use std::collections::{BTreeMap, HashMap};
