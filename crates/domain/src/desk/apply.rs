@@ -23,7 +23,7 @@ impl Desk {
             Write::TaskUpdate { task } => {
                 let id = task.id;
                 let known = &mut self.task(id)?.task;
-                let only_moved = known.with_moves_of(&task) == task;
+                let only_moved = known.only_moves_to(&task);
                 *known = task;
                 self.touched.tasks.insert(id);
                 if !only_moved {

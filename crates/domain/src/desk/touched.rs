@@ -19,7 +19,7 @@ pub type EntryKey = (TaskId, u32);
 pub struct Touched {
     pub tasks_new: BTreeSet<TaskId>,
     pub tasks: BTreeSet<TaskId>,
-    /// The part of `tasks` in which more changed than `Task::with_moves_of` covers.
+    /// The part of `tasks` in which more changed than `Task::only_moves_to` covers.
     pub tasks_edited: BTreeSet<TaskId>,
     /// Tasks in `Rows::dependents` whose number of open deps changed.
     pub open_deps: BTreeSet<TaskId>,
@@ -75,7 +75,7 @@ impl Touched {
         self.tasks_edited.difference(&self.tasks_new)
     }
 
-    /// Tasks that the store has, of which only the columns of `Task::with_moves_of` changed.
+    /// Tasks that the store has, of which only the columns of `Task::only_moves_to` changed.
     pub fn tasks_moved(&self) -> impl Iterator<Item = &TaskId> {
         let known = self.tasks.difference(&self.tasks_new);
         known.filter(|id| !self.tasks_edited.contains(*id))

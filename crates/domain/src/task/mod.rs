@@ -68,21 +68,47 @@ impl Task {
         TaskName { prefix: self.id.prefix, number: self.number }
     }
 
-    /// This task with the columns that most commands change taken from `after`. A comparison of the result with
-    /// `after` tells whether anything else differs, also in columns that are added later.
-    pub fn with_moves_of(&self, after: &Self) -> Self {
-        Self {
-            label: after.label.clone(),
-            phase: after.phase,
-            phase_at: after.phase_at,
-            assignee: after.assignee.clone(),
-            open_deps: after.open_deps,
-            fence: after.fence,
-            newest_attempt: after.newest_attempt,
-            entries: after.entries,
-            updated_at: after.updated_at,
-            ..self.clone()
-        }
+    /// Whether `after` differs at most in the columns that most commands change. A column that is added later must be
+    /// put on one of the two sides here.
+    pub fn only_moves_to(&self, after: &Self) -> bool {
+        let Self {
+            id,
+            number,
+            project,
+            title,
+            priority,
+            parent,
+            is_plan,
+            checks,
+            contract,
+            verification,
+            blocked,
+            open_blockers,
+            created_at,
+            // The columns that may differ.
+            label: _,
+            phase: _,
+            phase_at: _,
+            assignee: _,
+            open_deps: _,
+            fence: _,
+            newest_attempt: _,
+            entries: _,
+            updated_at: _,
+        } = self;
+        *id == after.id
+            && *number == after.number
+            && *project == after.project
+            && *title == after.title
+            && *priority == after.priority
+            && *parent == after.parent
+            && *is_plan == after.is_plan
+            && *checks == after.checks
+            && *contract == after.contract
+            && *verification == after.verification
+            && *blocked == after.blocked
+            && *open_blockers == after.open_blockers
+            && *created_at == after.created_at
     }
 
     /// Whether the task can start: every dep is closed and it is not blocked.

@@ -144,3 +144,37 @@ async fn a_copy_of_the_whole_folder_is_a_board_of_its_own() {
     assert_eq!(opened.last_seq().await.unwrap(), 1);
     assert_eq!(opened.verify().await.unwrap(), Vec::new());
 }
+
+#[tokio::test]
+async fn a_write_that_fails_takes_no_other_command_of_its_batch_along() {
+    let f = Fixture::sqlite().await;
+    let other = Connection::open(f.folder().join("test.db")).unwrap();
+    // The row of the task is written before its event, so the command fails half way.
+    other
+        .execute_batch(
+            "CREATE TRIGGER poison BEFORE INSERT ON events WHEN NEW.data LIKE '%poison%'
+             BEGIN SELECT RAISE(ABORT, 'poisoned'); END",
+        )
+        .unwrap();
+    let titles: Vec<String> = (0..40)
+        .map(|n| if n % 10 == 5 { format!("poison {n}") } else { format!("task {n}") })
+        .collect();
+    let creates = titles.iter().map(|title| {
+        let command = Command::TaskCreate(f.new_task(title, &[]));
+        f.act("agent:w1", command)
+    });
+    let answers = futures_util::future::join_all(creates).await;
+    for (title, answer) in titles.iter().zip(&answers) {
+        match title.starts_with("poison") {
+            true => assert!(answer.as_ref().unwrap_err().to_string().contains("poisoned")),
+            false => assert!(answer.is_ok(), "{title}: {answer:?}"),
+        }
+    }
+    let query = callboard_store::TaskQuery::of(f.home.project.id, f.policy.clone());
+    let kept = f.store.tasks(query).await.unwrap();
+    assert_eq!(kept.len(), 36);
+    assert!(kept.iter().all(|row| row.task.title.starts_with("task")));
+    let numbers: std::collections::BTreeSet<u32> = kept.iter().map(|row| row.task.number).collect();
+    assert_eq!(numbers, (1..=36).collect(), "a failed command takes no number");
+    f.assert_sound().await;
+}
