@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::catalog::Catalog;
 use crate::error::Speaker;
 use crate::hooks::{Hooks, Resources, Started};
+use crate::lookup::{LookupError, ResourceError};
 use crate::metrics::Measured;
 use crate::places::{NoPlace, Places};
 use crate::prompt::OwnPrompts;
@@ -312,11 +313,7 @@ impl Front {
     }
 
     /// Work that goes on without its caller, by the id that the caller got.
-    pub async fn ticket(
-        &self,
-        principal: &Principal,
-        id: &str,
-    ) -> Result<Result<Ticket, Unknown>, EngineError> {
+    pub async fn ticket(&self, principal: &Principal, id: &str) -> Result<Ticket, LookupError> {
         ticket::find(self, principal, id).await
     }
 
@@ -325,15 +322,11 @@ impl Front {
         principal: &Principal,
         id: &str,
         answers: Map<String, Value>,
-    ) -> Result<Result<(), Unknown>, EngineError> {
+    ) -> Result<(), LookupError> {
         ticket::answer(self, principal, id, answers).await
     }
 
-    pub async fn ticket_cancel(
-        &self,
-        principal: &Principal,
-        id: &str,
-    ) -> Result<Result<(), Unknown>, EngineError> {
+    pub async fn ticket_cancel(&self, principal: &Principal, id: &str) -> Result<(), LookupError> {
         ticket::cancel(self, principal, id).await
     }
 
@@ -395,7 +388,7 @@ impl Front {
         &self,
         principal: &Principal,
         uri: &str,
-    ) -> Result<Result<ResourceText, NoResource>, EngineError> {
+    ) -> Result<ResourceText, ResourceError> {
         match self.resources_with(uri) {
             Some(own) => own.read(&self.engine, principal, uri).await,
             None => resource::read(&self.engine, principal, uri).await,
@@ -409,7 +402,7 @@ impl Front {
         principal: &Principal,
         uri: &str,
         changes: mpsc::Sender<String>,
-    ) -> Result<Result<(), Unknown>, EngineError> {
+    ) -> Result<(), LookupError> {
         match self.resources_with(uri) {
             Some(own) => own.watch(&self.engine, principal, uri, changes).await,
             None => resource::watch(&self.engine, principal, uri, changes).await,
@@ -426,7 +419,7 @@ impl Front {
         principal: &Principal,
         name: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<Result<String, Unknown>, EngineError> {
+    ) -> Result<String, LookupError> {
         prompt::text(self, principal, name, arguments).await
     }
 

@@ -12,8 +12,9 @@ use callboard_engine::{Engine, EngineError};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::front::{Front, NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
+use crate::front::{Front, ResourceInfo, ResourceTemplate, ResourceText};
 use crate::http::WayIn;
+use crate::lookup::{LookupError, ResourceError};
 use crate::ticket::Ticket;
 
 /// The hooks of one toolset; `None` for each part that the toolset does not have.
@@ -78,7 +79,7 @@ pub trait Resources: Send + Sync {
         engine: &Engine,
         principal: &Principal,
         uri: &str,
-    ) -> Result<Result<ResourceText, NoResource>, EngineError>;
+    ) -> Result<ResourceText, ResourceError>;
 
     /// Sends the URI after each change until the receiver is dropped. A URI of `Notices` is only judged: its changes
     /// are notices.
@@ -88,7 +89,7 @@ pub trait Resources: Send + Sync {
         principal: &Principal,
         uri: &str,
         changes: mpsc::Sender<String>,
-    ) -> Result<Result<(), Unknown>, EngineError>;
+    ) -> Result<(), LookupError>;
 
     /// At most `limit` values of a template's argument that start with the typed text; `None` for an argument of
     /// another toolset.

@@ -11,6 +11,7 @@ pub mod events;
 pub mod front;
 pub mod hooks;
 pub mod http;
+pub mod lookup;
 pub mod mcp;
 pub mod metrics;
 pub mod output;

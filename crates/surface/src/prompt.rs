@@ -4,11 +4,11 @@
 mod moment;
 mod own;
 
-use callboard_engine::EngineError;
 use callboard_engine::context::{OpContext, Principal};
 use serde_json::{Map, Value};
 
 use crate::front::{Front, PromptArgument, PromptInfo, Unknown};
+use crate::lookup::LookupError;
 use crate::task_name;
 use crate::tool::Toolset;
 
@@ -91,9 +91,9 @@ pub(crate) async fn text(
     principal: &Principal,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<Result<String, Unknown>, EngineError> {
+) -> Result<String, LookupError> {
     let Some(prompt) = PROMPTS.iter().find(|prompt| prompt.info.name == name) else {
-        return Ok(Err(Unknown(name.into())));
+        return Err(Unknown(name.into()).into());
     };
     let mut arguments = Value::Object(arguments.clone());
     let op = OpContext::new(principal.clone(), "prompt");
@@ -104,13 +104,13 @@ pub(crate) async fn text(
         Some(own) => own::filled(own, &moment, &usual),
         None => usual,
     };
-    Ok(Ok(match &moment.task_blank {
+    Ok(match &moment.task_blank {
         Some(blank) => format!(
             "{text}\n\n\
              If these quotes contain a task, use that task instead: \"{blank}\"."
         ),
         None => text,
-    }))
+    })
 }
 
 /// The words of one toolset stand alone. Words of several toolsets get a heading with the toolset's name.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
+use crate::lookup::{LookupError, ResourceError};
 use crate::task_name;
 use crate::toolsets;
 
@@ -80,7 +81,7 @@ pub(crate) async fn read(
     engine: &Engine,
     principal: &Principal,
     uri: &str,
-) -> Result<Result<ResourceText, NoResource>, EngineError> {
+) -> Result<ResourceText, ResourceError> {
     let op = OpContext::new(principal.clone(), "get");
     let text = match parts_of(engine, &op, uri).await? {
         Some((task, None)) => engine.task_get(&op, task).await.map(|seen| ResourceText {
@@ -97,14 +98,13 @@ pub(crate) async fn read(
                 ttl_ms: None,
             })
         }
-        None => return Ok(Err(NoResource::unknown(uri))),
+        None => return Err(NoResource::unknown(uri).into()),
     };
     match text {
-        Ok(text) => Ok(Ok(text)),
         Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => {
-            Ok(Err(NoResource::unknown(uri)))
+            Err(NoResource::unknown(uri).into())
         }
-        Err(error) => Err(error),
+        found => Ok(found?),
     }
 }
 
@@ -126,15 +126,16 @@ pub(crate) async fn watch(
     principal: &Principal,
     uri: &str,
     changes: mpsc::Sender<String>,
-) -> Result<Result<(), Unknown>, EngineError> {
+) -> Result<(), LookupError> {
     let op = OpContext::new(principal.clone(), "get");
     let Some((task, None)) = parts_of(engine, &op, uri).await? else {
-        return Ok(Err(Unknown(uri.into())));
+        return Err(Unknown(uri.into()).into());
     };
     let watch = engine.task_watch(task).await?;
-    if read(engine, principal, uri).await?.is_err() {
-        return Ok(Err(Unknown(uri.into())));
-    }
+    read(engine, principal, uri).await.map_err(|error| match error {
+        LookupError::Absent(_) => Unknown(uri.into()).into(),
+        LookupError::Failed(error) => LookupError::Failed(error),
+    })?;
     let uri = uri.to_owned();
     tokio::spawn(async move {
         loop {
@@ -147,5 +148,5 @@ pub(crate) async fn watch(
             }
         }
     });
-    Ok(Ok(()))
+    Ok(())
 }

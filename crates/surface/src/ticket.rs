@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::front::{Front, ToolReply, Unknown};
 use crate::hooks::Tickets;
+use crate::lookup::LookupError;
 
 /// How often a caller should poll.
 pub(crate) const POLL_MS: u64 = 2000;
@@ -57,8 +58,6 @@ impl TicketSource {
     }
 }
 
-type Answer<T> = Result<Result<T, Unknown>, EngineError>;
-
 impl Ticket {
     /// The ticket of a call that has just outlived its request.
     pub fn of_call(call: &LongCall) -> Self {
@@ -89,17 +88,17 @@ impl From<At<Handle>> for Ticket {
     }
 }
 
-pub async fn find(front: &Front, principal: &Principal, id: &str) -> Answer<Ticket> {
+pub async fn find(front: &Front, principal: &Principal, id: &str) -> Result<Ticket, LookupError> {
     match TicketSource::of(id) {
         Some(TicketSource::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/get");
             let found = front.engine().handle_get(&op, handle).await?;
-            Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned())))
+            Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned()))?)
         }
         Some(TicketSource::Job(job)) => {
             first(front, id, |tickets| tickets.find(front, principal, job)).await
         }
-        None => Ok(Err(Unknown(id.to_owned()))),
+        None => Err(Unknown(id.to_owned()).into()),
     }
 }
 
@@ -109,30 +108,30 @@ pub async fn answer(
     principal: &Principal,
     id: &str,
     answers: Map<String, Value>,
-) -> Answer<()> {
+) -> Result<(), LookupError> {
     match TicketSource::of(id) {
         Some(TicketSource::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/update");
-            Ok(there(front.engine().handle_answer(&op, handle, answers).await?, id))
+            there(front.engine().handle_answer(&op, handle, answers).await?, id)
         }
         Some(TicketSource::Job(job)) => {
             first(front, id, |tickets| tickets.answer(front, principal, job, answers.clone())).await
         }
-        None => Ok(Err(Unknown(id.to_owned()))),
+        None => Err(Unknown(id.to_owned()).into()),
     }
 }
 
 /// Asks the work to stop; it may finish all the same.
-pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Answer<()> {
+pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Result<(), LookupError> {
     match TicketSource::of(id) {
         Some(TicketSource::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/cancel");
-            Ok(there(front.engine().handle_cancel(&op, handle).await?, id))
+            there(front.engine().handle_cancel(&op, handle).await?, id)
         }
         Some(TicketSource::Job(job)) => {
             first(front, id, |tickets| tickets.cancel(front, principal, job)).await
         }
-        None => Ok(Err(Unknown(id.to_owned()))),
+        None => Err(Unknown(id.to_owned()).into()),
     }
 }
 
@@ -141,16 +140,16 @@ async fn first<'a, T>(
     front: &Front,
     id: &str,
     ask: impl Fn(&'static dyn Tickets) -> BoxFuture<'a, Result<T, EngineError>>,
-) -> Answer<T> {
+) -> Result<T, LookupError> {
     for (_, tickets) in front.hooked(|hooks| hooks.tickets) {
         match ask(tickets).await {
             Err(EngineError::Refused(Refusal::JobNotFound { .. })) => {}
-            answer => return answer.map(Ok),
+            answer => return Ok(answer?),
         }
     }
-    Ok(Err(Unknown(id.to_owned())))
+    Err(Unknown(id.to_owned()).into())
 }
 
-fn there(there: bool, id: &str) -> Result<(), Unknown> {
-    if there { Ok(()) } else { Err(Unknown(id.to_owned())) }
+fn there(there: bool, id: &str) -> Result<(), LookupError> {
+    if there { Ok(()) } else { Err(Unknown(id.to_owned()).into()) }
 }

@@ -116,7 +116,7 @@ fn principal() -> Principal {
 
 async fn prompt(front: &Front, who: &Principal, name: &str, arguments: Value) -> String {
     let arguments: Map<String, Value> = serde_json::from_value(arguments).expect("an object");
-    front.prompt(who, name, &arguments).await.expect("an answer").expect("a known prompt")
+    front.prompt(who, name, &arguments).await.expect("a known prompt")
 }
 
 /// Names of tools that a text has in backquotes, of any toolset.

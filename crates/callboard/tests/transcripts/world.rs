@@ -30,6 +30,7 @@ use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{EventQuery, Place, RepoPlace, Store};
 use callboard_surface::front::Front;
+use callboard_surface::lookup::LookupError;
 use callboard_surface::retry::ToolRequest;
 use callboard_surface::toolsets;
 use serde_json::{Map, Value};
@@ -315,8 +316,9 @@ impl World {
         let front = self.server().await.front.clone();
         let ana = Principal::local(actor("ana"));
         let uri = uri.as_str().expect("a text stays one");
-        match front.resource_read(&ana, uri).await.expect("readable") {
-            Err(missing) => {
+        match front.resource_read(&ana, uri).await {
+            Err(LookupError::Failed(error)) => panic!("{uri} cannot be read: {error}"),
+            Err(LookupError::Absent(missing)) => {
                 let code = missing.code;
                 let more = missing.retryable.map(|again| format!(" retryable {again}"));
                 let mut lines = vec![format!("error {code}{}", more.unwrap_or_default())];

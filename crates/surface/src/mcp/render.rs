@@ -8,7 +8,8 @@ use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool, Tool
 use serde_json::json;
 
 use crate::error::{self, Speaker, TraceId};
-use crate::front;
+use crate::front::{self, Unknown};
+use crate::lookup::LookupError;
 use crate::toolsets;
 
 pub(super) fn tool(info: front::ToolInfo) -> Tool {
@@ -59,6 +60,16 @@ pub(super) fn failure(error: EngineError) -> ErrorData {
         | EngineError::Damaged(_)
         | EngineError::Internal(_)
         | EngineError::Canceled => ErrorData::internal_error(message, Some(body)),
+    }
+}
+
+/// A lookup that failed, as a protocol error; `kind` is the word for what was looked up.
+pub(super) fn unknown(kind: &str, error: LookupError) -> ErrorData {
+    match error {
+        LookupError::Absent(Unknown(name)) => {
+            ErrorData::invalid_params(format!("unknown {kind}: {name}"), None)
+        }
+        LookupError::Failed(error) => failure(error),
     }
 }
 

@@ -20,6 +20,7 @@ use super::render;
 use super::sessions::Streams;
 use crate::front::{Front, NoResource};
 use crate::hooks::{Answered, NoticeWatch, Notices, Started};
+use crate::lookup::LookupError;
 use crate::tool::Toolset;
 
 /// How many changes wait for a slow client; front merges the rest.
@@ -67,8 +68,10 @@ impl ResourceWatch {
         let (open, changes) = mpsc::channel(CHANGES_QUEUED_MAX);
         let mut accepted = Vec::new();
         for uri in uris.iter().take(SUBSCRIPTIONS_MAX) {
-            if front.resource_watch(principal, uri, open.clone()).await?.is_ok() {
-                accepted.push(uri.clone());
+            match front.resource_watch(principal, uri, open.clone()).await {
+                Ok(()) => accepted.push(uri.clone()),
+                Err(LookupError::Absent(_)) => {}
+                Err(LookupError::Failed(error)) => return Err(error),
             }
         }
         Ok((Self { changes, _open: open }, accepted))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::handle::HandleEnd;
 use callboard_engine::context::{OpContext, Scope};
-use callboard_engine::{EngineError, LongCall, Words};
+use callboard_engine::{LongCall, Words};
 use rmcp::model::{
     CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, DetailedTask,
     ErrorCode, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus,
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use super::handler::is_modern;
 use super::render;
-use crate::front::{Front, ToolReply, Unknown};
+use crate::front::{Front, ToolReply};
+use crate::lookup::LookupError;
 use crate::ticket::{Ticket, TicketState};
 use callboard_engine::time::rfc3339_ms;
 
@@ -132,9 +133,6 @@ fn object(value: Value) -> JsonObject {
 }
 
 /// The ticket, or a protocol error.
-pub(super) fn known<T>(answer: Result<Result<T, Unknown>, EngineError>) -> Result<T, ErrorData> {
-    match answer.map_err(render::failure)? {
-        Ok(known) => Ok(known),
-        Err(Unknown(id)) => Err(ErrorData::invalid_params(format!("unknown task: {id}"), None)),
-    }
+pub(super) fn known<T>(answer: Result<T, LookupError>) -> Result<T, ErrorData> {
+    answer.map_err(|error| render::unknown("task", error))
 }

@@ -10,8 +10,9 @@ use callboard_engine::{Engine, EngineError, MailFilter};
 use tokio::sync::mpsc;
 
 use super::mail::{self, PAGE_DEFAULT};
-use crate::front::{NoResource, ResourceInfo, ResourceText, Unknown};
+use crate::front::{ResourceInfo, ResourceText};
 use crate::hooks::Resources;
+use crate::lookup::{LookupError, ResourceError};
 
 const URI: &str = "callboard://crew/inbox";
 const JSON: &str = "application/json";
@@ -34,8 +35,8 @@ impl Resources for Inbox {
         engine: &Engine,
         principal: &Principal,
         _uri: &str,
-    ) -> Result<Result<ResourceText, NoResource>, EngineError> {
-        read(engine, principal).await.map(Ok)
+    ) -> Result<ResourceText, ResourceError> {
+        Ok(read(engine, principal).await?)
     }
 
     async fn watch(
@@ -44,8 +45,8 @@ impl Resources for Inbox {
         principal: &Principal,
         _uri: &str,
         changes: mpsc::Sender<String>,
-    ) -> Result<Result<(), Unknown>, EngineError> {
-        watch(engine, principal, changes).await.map(Ok)
+    ) -> Result<(), LookupError> {
+        Ok(watch(engine, principal, changes).await?)
     }
 }
 

@@ -15,6 +15,7 @@ use super::view;
 use super::words::StateWord;
 use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
 use crate::hooks::{ResourcePage, Resources};
+use crate::lookup::{LookupError, ResourceError};
 
 const JOBS: &str = "mcp://jobs/";
 pub(super) const LIST: &str = "mcp://jobs/list";
@@ -106,7 +107,7 @@ impl Resources for JobResources {
         engine: &Engine,
         principal: &Principal,
         uri: &str,
-    ) -> Result<Result<ResourceText, NoResource>, EngineError> {
+    ) -> Result<ResourceText, ResourceError> {
         read(engine, principal, uri).await
     }
 
@@ -117,8 +118,8 @@ impl Resources for JobResources {
         _principal: &Principal,
         uri: &str,
         _changes: mpsc::Sender<String>,
-    ) -> Result<Result<(), Unknown>, EngineError> {
-        Ok(JobUri::parse(uri).map(|_| ()).ok_or_else(|| Unknown(uri.to_owned())))
+    ) -> Result<(), LookupError> {
+        Ok(JobUri::parse(uri).map(|_| ()).ok_or_else(|| Unknown(uri.to_owned()))?)
     }
 
     async fn complete(
@@ -157,23 +158,25 @@ async fn read(
     engine: &Engine,
     principal: &Principal,
     uri: &str,
-) -> Result<Result<ResourceText, NoResource>, EngineError> {
+) -> Result<ResourceText, ResourceError> {
     let op = OpContext::new(principal.clone(), "resources");
-    let Some(asked) = JobUri::parse(uri) else { return Ok(Err(NoResource::unknown(uri))) };
+    let Some(asked) = JobUri::parse(uri) else { return Err(NoResource::unknown(uri).into()) };
     let found = match asked {
         JobUri::List => {
             let filter = RunFilter { state: None, limit: LISTED, offset: 0 };
             let page = engine.run_list(&op, filter).await?;
-            return Ok(Ok(fresh(JSON, view::page(&page, 0).to_string())));
+            return Ok(fresh(JSON, view::page(&page, 0).to_string()));
         }
         JobUri::Status(job) => {
             let seen = engine.run_get(&op, job).await;
-            seen.map(|seen| Ok(fresh(JSON, view::status(&seen).to_string())))
+            seen.map(|seen| fresh(JSON, view::status(&seen).to_string())).map_err(LookupError::from)
         }
         JobUri::Artifact(job, name) => artifact(engine, &op, uri, job, name).await,
     };
     match found {
-        Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(NoResource::unknown(uri))),
+        Err(LookupError::Failed(EngineError::Refused(Refusal::JobNotFound { .. }))) => {
+            Err(NoResource::unknown(uri).into())
+        }
         found => found,
     }
 }
@@ -184,8 +187,8 @@ async fn artifact(
     uri: &str,
     job: JobId,
     name: ArtifactName,
-) -> Result<Result<ResourceText, NoResource>, EngineError> {
-    Ok(match engine.run_artifact(op, job, name).await? {
+) -> Result<ResourceText, ResourceError> {
+    match engine.run_artifact(op, job, name).await? {
         ArtifactText::Text(text) => {
             let is_over = engine.run_get(op, job).await?.record.job.is_over();
             let is_final = match name {
@@ -210,15 +213,16 @@ async fn artifact(
                     name.as_str()
                 ),
             };
-            Err(NoResource {
+            let missing = NoResource {
                 code: "ARTIFACT_MISSING",
                 state: Some(state),
                 retryable: Some(!job.is_over()),
                 hint: Some(hint),
                 ..NoResource::unknown(uri)
-            })
+            };
+            Err(missing.into())
         }
-    })
+    }
 }
 
 /// One page: the list itself, then the status and the artifacts of each job, the newest first.
