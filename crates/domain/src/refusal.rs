@@ -3,6 +3,7 @@
 //! The codes are the graph toolset's, which the CLI and the web board speak too; other toolsets translate the
 //! variant. `tests/refusals.rs` prints `docs/reference/refusals.md`.
 
+pub mod found;
 mod words;
 
 use crate::actor::Actor;

@@ -3,6 +3,7 @@
 
 use super::state::{EpicState, TaskState};
 use crate::decide::AGENT_LINGERS;
+use crate::ids::TaskId;
 use crate::pulls::forge::{ForgeKind, PullRef};
 use crate::pulls::{MERGED, Pull};
 use crate::refusal::Refusal;
@@ -104,6 +105,11 @@ pub fn judge_page(url: &str) -> Result<(ForgeKind, PullRef), Refusal> {
              callboard://pr/N";
         Refusal::CrewInput { message: words.into() }
     })
+}
+
+/// The refusal of work that conflicts with the branch it goes to. `files` is empty where only the forge saw the conflict.
+pub fn conflict(task: TaskId, files: Vec<String>) -> Refusal {
+    Refusal::PullConflict { task, files }
 }
 
 /// How far an epic is on the way to its own pull request.

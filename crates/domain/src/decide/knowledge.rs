@@ -9,6 +9,7 @@ use crate::decide::input;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::knowledge::*;
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::{Quota, Refusal};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -25,8 +26,7 @@ pub(crate) fn knowledge_store(
     entry.expires_at = given.expires_at;
     let mut about = None;
     if let Some((task, kind)) = given.task {
-        let subject = world.subject.as_ref();
-        let subject = subject.ok_or_else(|| Refusal::TaskNotFound { task: task.to_string() })?;
+        let subject = world.subject.as_ref().or_not_found(&task)?;
         about = Some(About { project: subject.task.project, task, attempt: None });
         entry.source_task = (kind == EdgeKind::Produced).then_some(task);
     }

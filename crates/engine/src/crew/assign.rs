@@ -11,6 +11,7 @@ use callboard_domain::crew::assignment::{
 use callboard_domain::crew::state::worker_of;
 use callboard_domain::crew::{Agent, AgentId, MailId, names, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_domain::task::Task;
@@ -294,8 +295,7 @@ impl Engine {
         op.principal.judge_on(op.tool, task)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let found = self.parts.store.agent(&op.principal.org, worker).await?;
-        let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
-        let found = found.ok_or_else(not_found)?;
+        let found = found.or_not_found(worker)?;
         let (wanted, newest) = (&seen.record.task, seen.record.newest.as_ref());
         let (place, misses) = match assignment::makes_place(by, &found, wanted, newest, now) {
             true => self.crew_workspace(op, &seen).await?,

@@ -104,7 +104,7 @@ impl Engine {
             PullEnd::Waiting => {
                 Ok(CrewApproved { url: pull.url, merged: false, is_empty: false, told: 0 })
             }
-            PullEnd::Conflicts { files } => Err(Refusal::PullConflict { task, files }.into()),
+            PullEnd::Conflicts { files } => Err(merge::conflict(task, files).into()),
             PullEnd::Refused { why } => Err(EngineError::Internal(why)),
         }
     }
@@ -365,9 +365,7 @@ impl Engine {
             settings_seen: true,
         };
         let failed = |fault: MergeFault| match fault {
-            MergeFault::Conflict { files, .. } => {
-                Refusal::PullConflict { task: record.task.id, files }.into()
-            }
+            MergeFault::Conflict { files, .. } => merge::conflict(record.task.id, files).into(),
             MergeFault::Worktree(fault) => fault.into(),
             fault => EngineError::Internal(fault.to_string()),
         };

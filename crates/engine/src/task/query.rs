@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::task::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::task::{Task, TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -71,7 +71,7 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.task(&op.principal.org, task).await?;
-        let it = found.ok_or_else(|| Refusal::TaskNotFound { task: task.to_string() })?;
+        let it = found.or_not_found(&task)?;
         let now = self.parts.store.now();
         Ok(At { it: it.as_of(&self.parts.policy, now), now })
     }
@@ -210,8 +210,7 @@ impl Engine {
     ) -> Result<At<Attempt>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.attempt(&op.principal.org, attempt).await?;
-        let session = || format!("ses_{}", attempt.0);
-        let it = found.ok_or_else(|| Refusal::SessionNotFound { session: session() })?;
+        let it = found.or_not_found(&attempt)?;
         let now = self.parts.store.now();
         Ok(At { it: it.as_of(now), now })
     }

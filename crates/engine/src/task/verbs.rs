@@ -1,11 +1,11 @@
 //! Verbs on tasks that need nothing from outside.
 
+use callboard_domain::retry::judge_first;
 use callboard_domain::board::card::Card;
 use callboard_domain::command::{Command, NEW_TASK, NewCheck, TaskCreate, TaskEdit, TaskUpdate};
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::contract::VerificationContract;
@@ -64,10 +64,9 @@ impl Engine {
             all.push(self.task_to_create(op, draft).await?);
         }
         let ids: Vec<TaskId> = all.iter().map(|create| create.task).collect();
-        if self.act(op, Command::TaskCreateAll(all)).await?.replayed {
-            // The first call made tasks under other ids, and its answer was not kept.
-            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
-        }
+        let applied = self.act(op, Command::TaskCreateAll(all)).await?;
+        // The first call made tasks under other ids, and its answer was not kept.
+        judge_first(applied.replayed, op.tool)?;
         let mut made = Vec::with_capacity(ids.len());
         for id in ids {
             made.push(self.task_get(op, id).await?.it);

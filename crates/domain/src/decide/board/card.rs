@@ -14,6 +14,7 @@ use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::limits::*;
 use crate::policy::{Label, Phase, Policy};
+use crate::refusal::found::{AsParent, OrNotFound as _, Sought as _};
 use crate::refusal::Refusal;
 use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
@@ -253,7 +254,7 @@ fn branch(given: &String) -> Result<Option<String>, Refusal> {
 fn judge_place(world: &World<'_>, update: &CardUpdate) -> Result<(), Refusal> {
     let Some(Some(parent)) = update.parent else { return Ok(()) };
     if !world.named.iter().any(|named| named.id == parent && !named.removed) {
-        return Err(Refusal::ParentNotFound { task: parent.to_string() });
+        return Err(AsParent(parent).not_found());
     }
     if parent == update.task || world.above.contains(&update.task) {
         return Err(Refusal::ParentCycle { task: update.task, parent });
@@ -302,8 +303,7 @@ pub(crate) fn scratchpad_append(
     text: &str,
 ) -> Result<Change, Refusal> {
     let text = input::said("content", text, SCRATCHPAD_CHARS_MAX, "content cannot be blank")?;
-    let not_found = || Refusal::TaskNotFound { task: id.to_string() };
-    let subject = world.subject.as_ref().ok_or_else(not_found)?;
+    let subject = world.subject.as_ref().or_not_found(&id)?;
     let text = kept(&subject.scratchpad, text);
     let about = About { project: subject.task.project, task: id, attempt: None };
     let event = Event {

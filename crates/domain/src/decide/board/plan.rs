@@ -10,6 +10,7 @@ use crate::decide::task;
 use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::policy::Phase;
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
@@ -140,8 +141,7 @@ pub(crate) fn plan_reject(
 }
 
 fn draft<'w>(world: &'w World<'_>, id: PlanId) -> Result<&'w Plan, Refusal> {
-    let plan = world.org.plan.as_ref();
-    let plan = plan.ok_or_else(|| Refusal::PlanNotFound { plan: id.to_string() })?;
+    let plan = world.org.plan.as_ref().or_not_found(&id)?;
     match plan.state {
         PlanState::Draft => Ok(plan),
         PlanState::Approved { .. } | PlanState::Rejected { .. } => {

@@ -17,6 +17,7 @@ use crate::decide::task::block;
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
+use crate::refusal::found::{AsEpic, Sought as _};
 use crate::refusal::Refusal;
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
@@ -30,7 +31,7 @@ pub(crate) fn epic_task_add(
     let mut draft = of_epic(world, new.epic, now)?;
     let is_own = steered_as_own(world, &new.by, new.epic)?;
     if !is_own && !draft.task.is_plan {
-        return Err(Refusal::EpicNotFound { epic: new.epic.to_string() });
+        return Err(AsEpic(new.epic).not_found());
     }
     let stands = EpicState::of(&draft.task);
     if !stands.is_open() {
@@ -154,7 +155,7 @@ pub(crate) fn epic_finish(
 }
 
 fn of_epic<'w>(world: &'w World<'w>, epic: TaskId, now: Timestamp) -> Result<Draft<'w>, Refusal> {
-    Draft::of_task(world, epic, now).map_err(|_| Refusal::EpicNotFound { epic: epic.to_string() })
+    Draft::of_task(world, epic, now).map_err(|_| AsEpic(epic).not_found())
 }
 
 /// Refuses an agent that does not lead the epic. Returns whether the epic is the agent's own.

@@ -17,6 +17,7 @@ use crate::decide::input;
 use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::policy::Phase;
+use crate::refusal::found::{AsEpic, OrNotFound as _};
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::time::Timestamp;
@@ -77,7 +78,7 @@ pub(crate) fn agent_add(
 
 fn judge_open(world: &World<'_>, epic: TaskId) -> Result<(), Refusal> {
     let known = world.named.iter().find(|named| named.id == epic && !named.removed);
-    let known = known.ok_or_else(|| Refusal::EpicNotFound { epic: epic.to_string() })?;
+    let known = known.or_not_found(&AsEpic(epic))?;
     let stands = match known.phase {
         Phase::Initial | Phase::Working | Phase::Review => return Ok(()),
         Phase::ClosedDone => EpicState::Completed,
@@ -204,13 +205,12 @@ fn received<'w>(
     id: MailId,
     by: Option<&AgentId>,
 ) -> Result<&'w Mail, Refusal> {
-    let not_found = || Refusal::MailNotFound { mail: id.to_string() };
-    let mail = world.crew.mail(id).ok_or_else(not_found)?;
+    let mail = world.crew.mail(id).or_not_found(&id)?;
     if mail.to.as_ref() == by { Ok(mail) } else { Err(Refusal::MailOfAnother { mail: id }) }
 }
 
 fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
-    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+    world.crew.agent(id).or_not_found(id)
 }
 
 /// Writes a mail. Its event has everything but the body.

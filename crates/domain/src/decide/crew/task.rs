@@ -25,6 +25,7 @@ use crate::decide::task::verification;
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::task::attempt::{AttemptEnd, AttemptKind};
@@ -403,7 +404,7 @@ pub(crate) fn no_way(from: &str, to: &str) -> Refusal {
 }
 
 pub(crate) fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
-    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+    world.crew.agent(id).or_not_found(id)
 }
 
 /// Refuses an agent that does not lead the epic. A supervisor leads its own epic, an orchestrator all of them.

@@ -7,6 +7,7 @@ use crate::decide::draft::job_writes;
 use crate::decide::runs::job::own;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::Refusal;
 use crate::relay::ending::Ending;
 use crate::runs::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Topic, Tried, Webhook, destination};
@@ -148,7 +149,7 @@ pub(crate) fn delivery_again(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let found = world.job.as_ref().filter(|job| job.kind == JobKind::Deliver);
-    let job = found.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    let job = found.or_not_found(&id)?;
     if matches!(job.state, JobState::Running { until, .. } if now < until) {
         return Err(Refusal::invalid("this message is being sent now"));
     }

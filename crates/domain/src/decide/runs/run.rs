@@ -17,6 +17,7 @@ use crate::event::{About, Event, EventName};
 use crate::ids::AttemptId;
 use crate::limits::{BODY_BYTES_MAX, CRITERIA_MAX, CRITERION_CHARS_MAX};
 use crate::policy::Phase;
+use crate::refusal::found::Sought as _;
 use crate::refusal::Refusal;
 use crate::relay::spec::TaskRequest;
 use crate::relay::{FailReason, RunVerdict};
@@ -46,7 +47,7 @@ impl<'w> Step<'w> {
             (Some(job), Some(run)) if job.id == id => {
                 Ok(Self { world, job: job.clone(), run: run.clone(), now })
             }
-            _ => Err(Refusal::JobNotFound { job: id.to_string() }),
+            _ => Err(id.not_found()),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::event::EventName;
 use crate::ids::AttemptId;
 use crate::limits::*;
 use crate::policy::{Phase, Policy};
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::{Hold, Refusal};
 use crate::retry::judge_key;
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health};
@@ -142,8 +143,7 @@ fn take_over(draft: &mut Draft<'_>) -> Option<AttemptId> {
 
 /// The session a verb names, if it is the caller's own graph session.
 fn own_session<'w>(world: &'w World<'_>, id: AttemptId) -> Result<&'w Attempt, Refusal> {
-    let not_found = || Refusal::SessionNotFound { session: format!("ses_{}", id.0) };
-    let attempt = world.attempt.as_ref().ok_or_else(not_found)?;
+    let attempt = world.attempt.as_ref().or_not_found(&id)?;
     if attempt.kind != AttemptKind::Graph {
         let kind = attempt.kind.as_str();
         return Err(Refusal::invalid(format!(
@@ -259,8 +259,7 @@ pub(crate) fn attempt_expire(
     id: AttemptId,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let not_found = || Refusal::SessionNotFound { session: format!("ses_{}", id.0) };
-    let attempt = world.attempt.as_ref().ok_or_else(not_found)?;
+    let attempt = world.attempt.as_ref().or_not_found(&id)?;
     let draft = Draft::of_task(world, attempt.task, now)?;
     if attempt.lease_is_over(now) {
         Ok(draft.done_with(id))

@@ -8,6 +8,7 @@ use crate::decide::input;
 use crate::decide::task::verification;
 use crate::event::EventName;
 use crate::limits::{BLOCKERS_MAX, COMMENT_CHARS_MAX, RATIONALE_CHARS_MAX};
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::Refusal;
 use crate::task::comment::{Comment, CommentId, CommentKind, Resolved};
 use crate::time::Timestamp;
@@ -27,9 +28,7 @@ pub(crate) fn comment_add(
     let mut draft = Draft::of_task(world, new.task, now)?;
     if let Some(parent) = new.parent {
         let of_task = |comment: &&Comment| comment.task == new.task;
-        let known = world.comment.as_ref().filter(of_task);
-        let known =
-            known.ok_or_else(|| Refusal::CommentNotFound { comment: parent.to_string() })?;
+        let known = world.comment.as_ref().filter(of_task).or_not_found(&parent)?;
         if known.parent.is_some() {
             let words = format!("{parent} is itself a reply; reply to the comment it answers");
             return Err(Refusal::invalid(words));
@@ -66,8 +65,7 @@ pub(crate) fn comment_resolve(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     input::optional("resolution", words, RATIONALE_CHARS_MAX)?;
-    let not_found = || Refusal::CommentNotFound { comment: id.to_string() };
-    let comment = world.comment.as_ref().ok_or_else(not_found)?;
+    let comment = world.comment.as_ref().or_not_found(&id)?;
     if comment.author != *world.actor && !world.actor.is_human() {
         return Err(Refusal::NotCommentAuthor { comment: id, author: comment.author.clone() });
     }

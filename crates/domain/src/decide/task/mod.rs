@@ -22,6 +22,7 @@ use crate::event::{About, Event, EventName};
 use crate::ids::{Prefix, TaskId};
 use crate::limits::{DEPS_MAX, IMPORTED_AT_ONCE_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
 use crate::policy::{Label, Phase, Policy};
+use crate::refusal::found::{AsParent, Sought as _};
 use crate::refusal::{Quota, Refusal};
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind};
 use crate::task::contract::VerificationContract;
@@ -69,7 +70,7 @@ pub(crate) fn task_create_after(
         let mut named = world.named.iter().chain(earlier);
         let known = named.any(|named| named.id == parent && !named.removed);
         if !known {
-            return Err(Refusal::ParentNotFound { task: parent.to_string() });
+            return Err(AsParent(parent).not_found());
         }
     }
     let contract = input::contract(new.verification.as_ref(), &checks)?;
