@@ -302,7 +302,7 @@ pub enum Refusal {
         message: String,
     },
     /// The work conflicts with the branch it goes to.
-    PullConflict {
+    MergeConflict {
         task: TaskId,
         /// Empty when the files are not known.
         files: Vec<String>,
@@ -453,7 +453,7 @@ impl Refusal {
             Self::MailNotFound { .. } => "MAIL_NOT_FOUND",
             Self::EpicNotFound { .. } => "EPIC_NOT_FOUND",
             Self::AgentState { .. } => "INVALID_AGENT_STATE",
-            Self::PullConflict { .. } => "MERGE_CONFLICT",
+            Self::MergeConflict { .. } => "MERGE_CONFLICT",
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
@@ -577,7 +577,7 @@ impl Refusal {
             | Self::EpicNotFound { .. }
             | Self::AgentState { .. }
             | Self::CrewInput { .. }
-            | Self::PullConflict { .. }
+            | Self::MergeConflict { .. }
             | Self::CrewDenied { .. }
             | Self::KeyReused { .. }
             | Self::AnswerNotKept { .. }

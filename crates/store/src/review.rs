@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
-use callboard_domain::refusal::found::Sought as _;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::Sought as _;
 use callboard_domain::review::snooze::Snooze;
 use callboard_domain::review::{
     LastLook, ReviewComment, ReviewCommentId, ReviewDraft, SentComment, ViewedFile,

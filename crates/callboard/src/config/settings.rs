@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_domain::board::settings::{BoardSettings, SettingKey};
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
-use callboard_domain::pulls::forge::ForgeKind;
 use callboard_domain::relay::{SpecRules, judge_git_host, judge_webhook};
 use callboard_domain::task::contract::VerificationKind;
 use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};

@@ -274,7 +274,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::PlanDecided { .. }
         | Refusal::AgentExists { .. }
         | Refusal::AgentState { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::KeyReused { .. }
         | Refusal::AnswerNotKept { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
@@ -337,7 +337,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::AgentState { .. }
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }

@@ -1,8 +1,8 @@
 //! Judging input: lengths, blanks, paths. Messages name the field.
 
 use crate::command::NewCheck;
+use crate::forge::{ForgeKind, ForgeRef, ForgeRefError};
 use crate::limits::*;
-use crate::pulls::forge::{ForgeKind, PullRef, PullRefError};
 use crate::refusal::Refusal;
 use crate::task::contract::{VerificationContract, VerificationKind};
 use crate::task::{Check, CheckKind};
@@ -110,13 +110,13 @@ pub(crate) fn contract(
 /// Refuses a reference that its forge cannot be asked about.
 pub(crate) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
     let Some(given) = given else { return Ok(()) };
-    let refuse = |error: PullRefError| {
+    let refuse = |error: ForgeRefError| {
         Refusal::invalid_field("externalRef", format!("externalRef: {error}"))
     };
     match kind.forge() {
-        Some(forge) => PullRef::parse(forge, given).map(|_| ()).map_err(refuse),
-        None => PullRef::parse(ForgeKind::GitHub, given)
-            .or_else(|_| PullRef::parse(ForgeKind::GitLab, given))
+        Some(forge) => ForgeRef::parse(forge, given).map(|_| ()).map_err(refuse),
+        None => ForgeRef::parse(ForgeKind::GitHub, given)
+            .or_else(|_| ForgeRef::parse(ForgeKind::GitLab, given))
             .map(|_| ())
             .map_err(refuse),
     }

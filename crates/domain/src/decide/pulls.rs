@@ -149,7 +149,7 @@ pub(crate) fn pull_settle(
             let pull = Pull { is_awaited: true, is_revoked: false, ..pull };
             put(&mut draft, EventName::PrUpdated, pull);
         }
-        PullStep::Revoked => revoke(&mut draft),
+        PullStep::Revoked => draft.merges_revoke(),
         PullStep::CalledOff => {
             draft.entry("called off the merge of a pull request", Some(pull.url.clone()));
             put(&mut draft, EventName::PrUpdated, Pull { is_revoked: false, ..pull });
@@ -182,19 +182,6 @@ fn is_wanted(pull: &Pull) -> bool {
     pull.is_open() && pull.is_awaited && pull.job.is_none()
 }
 
-/// Revokes the merges that are wanted of the subject's pull requests. Those at a forge are called off there later.
-pub(crate) fn revoke(draft: &mut Draft<'_>) {
-    for pull in draft.world.pulls.iter().filter(|pull| is_wanted(pull)) {
-        let pull = Pull {
-            is_awaited: false,
-            is_revoked: is_elsewhere(pull),
-            changed_at: draft.now,
-            ..pull.clone()
-        };
-        put(draft, EventName::PrUpdated, pull);
-    }
-}
-
 /// Tells a worker that still works on the task: its work so far is in the base, and the rest starts from there.
 fn tell(draft: &mut Draft<'_>, pull: &Pull, behind: &Behind) {
     let has_it = worker_of(draft.live.as_ref(), draft.now).as_ref() == Some(&behind.worker);
@@ -207,15 +194,31 @@ fn tell(draft: &mut Draft<'_>, pull: &Pull, behind: &Behind) {
     mail(draft, behind.mail, None, Some(&behind.worker), letter);
 }
 
-/// Marks local pull requests as merged. The branch is their only truth, however its work got into the base.
-pub(crate) fn branches_merged(draft: &mut Draft<'_>, branches: &[MergedBranch]) {
-    for MergedBranch { repo, branch, commit } in branches {
-        let is_its = |pull: &&Pull| {
-            let place = pull.forge == LOCAL && pull.repo == *repo && pull.branch == *branch;
-            pull.is_open() && place && pull.job.is_none()
-        };
-        for pull in draft.world.pulls.iter().filter(is_its) {
-            merged(draft, Pull { changed_at: draft.now, ..pull.clone() }, commit.clone());
+/// What the rules of reviews and of crews do to the pull requests of their subject.
+impl Draft<'_> {
+    /// Revokes the merges that are wanted of the subject's pull requests. Those at a forge are called off there later.
+    pub fn merges_revoke(&mut self) {
+        for pull in self.world.pulls.iter().filter(|pull| is_wanted(pull)) {
+            let pull = Pull {
+                is_awaited: false,
+                is_revoked: is_elsewhere(pull),
+                changed_at: self.now,
+                ..pull.clone()
+            };
+            put(self, EventName::PrUpdated, pull);
+        }
+    }
+
+    /// Marks local pull requests as merged. The branch is their only truth, however its work got into the base.
+    pub fn branches_merged(&mut self, branches: &[MergedBranch]) {
+        for MergedBranch { repo, branch, commit } in branches {
+            let is_its = |pull: &&Pull| {
+                let place = pull.forge == LOCAL && pull.repo == *repo && pull.branch == *branch;
+                pull.is_open() && place && pull.job.is_none()
+            };
+            for pull in self.world.pulls.iter().filter(is_its) {
+                merged(self, Pull { changed_at: self.now, ..pull.clone() }, commit.clone());
+            }
         }
     }
 }

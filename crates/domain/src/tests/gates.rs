@@ -39,7 +39,10 @@ fn a_read_that_finds_nothing_is_refused_by_the_kind_of_its_id() {
         (nothing(&AsParent(it)), format!("TASK_NOT_FOUND: task not found: {task}")),
         (nothing(&AsEpic(it)), format!("EPIC_NOT_FOUND: Epic with ID '{task}' not found")),
         (nothing(&AttemptId(id)), format!("SESSION_NOT_FOUND: session not found: ses_{id}")),
-        (nothing(&CommentId(id)), format!("COMMENT_NOT_FOUND: comment not found: {}", CommentId(id))),
+        (
+            nothing(&CommentId(id)),
+            format!("COMMENT_NOT_FOUND: comment not found: {}", CommentId(id)),
+        ),
         (nothing(&PlanId(id)), format!("PLAN_NOT_FOUND: plan not found: {}", PlanId(id))),
         (nothing(&ProjectRow(7)), "PROJECT_NOT_FOUND: project not found: prj_7".into()),
         (nothing(&JobId(id)), format!("JOB_NOT_FOUND: job not found: {}", JobId(id))),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
-use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::relay::ending::{Ending, with_version};
 use callboard_domain::runs::delivery::{Delivery, Receipt, Topic, destination};
 use callboard_domain::runs::job::{Job, JobId, JobKind};

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use callboard_domain::board::project::{Project, ProjectRepo, RepoRoots, shown_id};
+use callboard_domain::board::project::{Project, ProjectRepo, RepoRoots};
 use callboard_domain::command::{Command, NEW_PROJECT, NewRepo, ProjectCreate};
 use callboard_domain::ids::TaskId;
-use callboard_domain::refusal::found::{OrNotFound as _, ProjectRow};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{OrNotFound as _, ProjectRow};
 use callboard_store::{Outcome, Place};
 
 use crate::context::{OpContext, Principal, Scope};

@@ -7,9 +7,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_domain::retry::judge_first;
 use callboard_domain::board::settings::{BoardSettings, SettingKey, SettingsKept};
 use callboard_domain::command::{Command, SettingsUpdate};
+use callboard_domain::retry::judge_first;
 use callboard_store::EventQuery;
 use serde_json::Value;
 

@@ -11,8 +11,8 @@ use callboard_domain::crew::assignment::{
 use callboard_domain::crew::state::worker_of;
 use callboard_domain::crew::{Agent, AgentId, MailId, names, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::rights::AgentType;
 use callboard_domain::task::Task;
 use callboard_store::{MailQuery, UnassignedTask};

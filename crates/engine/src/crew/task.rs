@@ -7,7 +7,7 @@ use callboard_domain::crew::merge;
 use callboard_domain::crew::state::TaskState;
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::Pull;
+use callboard_domain::pulls::{Pull, review};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::block::reason_of;
 use callboard_domain::task::comment::{Comment, CommentKind};
@@ -189,7 +189,7 @@ impl Engine {
         if let Some(pull) = known(self.pulls_of_task(op, task).await?) {
             return Ok(pull);
         }
-        let (kind, page) = merge::judge_page(url)?;
+        let (kind, page) = review::judge_page(url)?;
         let (branch, base) = match self.crew_branches(op, seen).await {
             Ok(branches) => branches,
             // A page at a forge may be of a branch that is not on this machine.

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use callboard_domain::command::{Command, NEW_TASK, RunSubmit};
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::hex::hex;
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::forge::ForgeKind;
-use callboard_domain::refusal::found::{OrNotFound as _, Sought as _};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{OrNotFound as _, Sought as _};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
 use callboard_domain::runs::delivery::Webhook;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::runs::work::judge_running;
 use callboard_domain::command::{Command, JobEnd};
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::runs::job::{Job, JobKind, JobState};
 use callboard_domain::runs::run::RunRecord;
+use callboard_domain::runs::work::judge_running;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

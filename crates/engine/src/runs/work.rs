@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use callboard_domain::runs::work::judge_executor;
 use callboard_domain::board::card::Mode;
 use callboard_domain::command::{Command, Start, TerminalStart, WorkSubmit};
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::found::{OrNotFound as _, Sought as _};
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::runs::run::RunRecord;
+use callboard_domain::runs::work::judge_executor;
 use callboard_domain::runs::work::{Role, WorkOrder};
 use callboard_store::Outcome;
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
 //! Work under a lease: what can be started, taking a task, keeping it, handing it over.
 
-use callboard_domain::retry::judge_first;
 use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::knowledge::{KnowledgeId, NewKnowledge};
 use callboard_domain::refusal::found::OrNotFound as _;
+use callboard_domain::retry::judge_first;
 use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::standing::Standing;

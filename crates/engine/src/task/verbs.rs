@@ -1,12 +1,12 @@
 //! Verbs on tasks that need nothing from outside.
 
-use callboard_domain::retry::judge_first;
 use callboard_domain::board::card::Card;
 use callboard_domain::command::{Command, NEW_TASK, NewCheck, TaskCreate, TaskEdit, TaskUpdate};
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::retry::RetryKey;
+use callboard_domain::retry::judge_first;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::contract::VerificationContract;
 use callboard_store::EventQuery;

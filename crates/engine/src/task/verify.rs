@@ -2,8 +2,8 @@
 
 use callboard_domain::command::{Checked, Command, Found};
 use callboard_domain::decide::verification::{self, VerifyFault, VerifyStep};
+use callboard_domain::forge::{ForgeKind, ForgeRef, judge_merged};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef, judge_pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::contract::VerificationContract;
@@ -55,8 +55,8 @@ impl Engine {
         let contract = verification::contract(&record.task, &self.parts.policy);
         let found = match verification::verify_step(&record.task, &contract) {
             VerifyStep::Found(found) => found,
-            VerifyStep::AskForge { kind, pull } => {
-                self.ask(record.task.id, &contract, kind, &pull).await
+            VerifyStep::AskForge { kind, request } => {
+                self.ask(record.task.id, &contract, kind, &request).await
             }
             VerifyStep::RunChecks => Found::Passed,
         };
@@ -73,7 +73,7 @@ impl Engine {
         task: TaskId,
         contract: &VerificationContract,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
     ) -> Found {
         let Some(forge) = &self.parts.forge else { return VerifyFault::ForgeUnconfigured.found() };
         let wanted = PullStateRequest {
@@ -83,7 +83,7 @@ impl Engine {
         match forge.pull(kind, pull, &wanted).await {
             Ok(state) => {
                 let branch = contract.branch.as_deref();
-                judge_pull(&state, branch, &contract.required_checks, &contract.files).into()
+                judge_merged(&state, branch, &contract.required_checks, &contract.files).into()
             }
             Err(fault) => {
                 tracing::info!(%task, %fault, "the forge gave no answer");
@@ -113,7 +113,7 @@ impl From<&ForgeFault> for VerifyFault {
         match fault {
             ForgeFault::Unconfigured => Self::ForgeUnconfigured,
             ForgeFault::Refused(_) => Self::ForgeRefused,
-            ForgeFault::NotFound => Self::PullNotFound,
+            ForgeFault::NotFound => Self::RequestNotFound,
             ForgeFault::Unavailable { .. } => Self::ForgeUnavailable,
         }
     }

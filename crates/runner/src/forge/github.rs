@@ -2,7 +2,7 @@
 
 mod merge;
 
-use callboard_domain::pulls::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
+use callboard_domain::forge::{ForgeCheck, ForgeCheckState, ForgeRef, ForgeState};
 use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest};
 use serde::Deserialize;
 use serde_json::json;
@@ -71,20 +71,20 @@ struct GitHubFile {
 
 pub(super) async fn pull(
     api: &Api,
-    pull: &PullRef,
+    pull: &ForgeRef,
     wanted: &PullStateRequest,
-) -> Result<PullState, ForgeFault> {
+) -> Result<ForgeState, ForgeFault> {
     let repo = format!("/repos/{}", pull.project);
     let at = format!("{repo}/pulls/{}", pull.number);
     let found: GitHubPull = api.get(&at).await?;
-    let mut state = PullState {
+    let mut state = ForgeState {
         merged: found.merged,
         // Of an open pull request it is the commit of a trial merge.
         merge_commit: found.merge_commit_sha.filter(|_| found.merged),
         open: found.state == GitHubState::Open,
         target_branch: found.base.branch,
         head_sha: found.head.sha,
-        ..PullState::default()
+        ..ForgeState::default()
     };
     if wanted.checks {
         state.checks = checks(api, &format!("{repo}/commits/{}", state.head_sha)).await?;

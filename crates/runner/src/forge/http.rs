@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::pulls::forge::ForgeKind;
+use callboard_domain::forge::ForgeKind;
 use callboard_engine::ports::ForgeFault;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;

@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef, PullState};
+use callboard_domain::forge::{ForgeKind, ForgeRef, ForgeState};
 use callboard_engine::ports::{
     Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, PullStateRequest,
 };
@@ -95,9 +95,9 @@ impl Forge for ForgeClient {
     async fn pull(
         &self,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
         wanted: &PullStateRequest,
-    ) -> Result<PullState, ForgeFault> {
+    ) -> Result<ForgeState, ForgeFault> {
         in_time(kind, async {
             match kind {
                 ForgeKind::GitHub => github::pull(configured(&self.github)?, pull, wanted).await,
@@ -120,7 +120,7 @@ impl Forge for ForgeClient {
     async fn merge(
         &self,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
         head: Option<&str>,
     ) -> Result<ForgeMerge, ForgeFault> {
         in_time(kind, async {
@@ -132,7 +132,7 @@ impl Forge for ForgeClient {
         .await
     }
 
-    async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+    async fn call_off(&self, kind: ForgeKind, pull: &ForgeRef) -> Result<ForgeOff, ForgeFault> {
         in_time(kind, async {
             match kind {
                 ForgeKind::GitHub => github::call_off(configured(&self.github)?, pull).await,

@@ -10,8 +10,8 @@ use crate::decide::task;
 use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::policy::Phase;
-use crate::refusal::found::OrNotFound as _;
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
 

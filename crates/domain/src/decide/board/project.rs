@@ -9,8 +9,8 @@ use crate::command::ProjectCreate;
 use crate::decide::input;
 use crate::event::{Event, EventName};
 use crate::ids::Prefix;
-use crate::refusal::found::{OrNotFound as _, ProjectRow};
 use crate::refusal::Refusal;
+use crate::refusal::found::{OrNotFound as _, ProjectRow};
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
 

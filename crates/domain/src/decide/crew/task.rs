@@ -16,7 +16,6 @@ use crate::decide::board::card::{go, label_of};
 use crate::decide::crew;
 use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
-use crate::decide::pulls;
 use crate::decide::review;
 use crate::decide::runs::stop;
 use crate::decide::task;
@@ -25,8 +24,8 @@ use crate::decide::task::verification;
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
-use crate::refusal::found::OrNotFound as _;
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::rights::AgentType;
 use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
@@ -178,7 +177,7 @@ pub(crate) fn crew_move(
         return Err(no_way(stands.as_str(), new.to.as_str()));
     }
     if stands == TaskState::Review {
-        pulls::revoke(&mut draft);
+        draft.merges_revoke();
     }
     let reason = |of: TaskState| {
         let missing = || Refusal::CrewInput { message: format!("reason is required for {of}") };
@@ -258,7 +257,7 @@ fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, R
     draft.card.failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
     draft.move_to(&label);
     block::lift(draft);
-    pulls::revoke(draft);
+    draft.merges_revoke();
     stop::cancel(draft);
     Ok(Ok(()))
 }
@@ -283,7 +282,7 @@ pub(crate) fn crew_return(
     }
     let words: String = feedback.chars().take(crate::limits::REVIEW_CHARS_MAX).collect();
     // Work that is done again is judged again.
-    pulls::revoke(&mut draft);
+    draft.merges_revoke();
     draft.task.verification = None;
     draft.card.review = Some(review::sent_back(&draft, &words));
     block::lift(&mut draft);

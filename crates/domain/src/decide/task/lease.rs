@@ -12,10 +12,10 @@ use crate::decide::task;
 use crate::decide::task::check;
 use crate::decide::task::verification;
 use crate::event::EventName;
+use crate::forge::ForgeRef;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS, REASON_CHARS_MAX};
 use crate::policy::Phase;
-use crate::pulls::forge::PullRef;
 use crate::refusal::{Quota, Refusal, Unactionable};
 use crate::task::Task;
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
@@ -271,7 +271,7 @@ pub(crate) fn lease_complete(
     // A completion without a reference may still name the pull request in its output.
     let told = || {
         let forge = contract.kind.forge()?;
-        Some(PullRef::find_in(forge, &complete.output)?.short(forge))
+        Some(ForgeRef::find_in(forge, &complete.output)?.short(forge))
     };
     let external_ref = complete.external_ref.clone().or_else(told);
     verification::begin(&mut draft, contract.kind, external_ref, complete.job);

@@ -61,18 +61,6 @@ impl EpicStore for SqliteStore {
         self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
     }
 
-    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
-        self.shared.read_in(org, |db, org, _| {
-            let find = || -> Result<Vec<(Id, String)>> {
-                let pull = |row: &Row<'_>| epics::read_pull(&mut row.reader());
-                db.prepare_cached(&epics::pulls('?'))?
-                    .query_map(params![org, epic.id.to_bytes()], pull)?
-                    .collect()
-            };
-            find().map_err(from_sqlite)
-        })
-    }
-
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError> {
         let sql = epics::adrift(limit);
         self.read(move |db, _| list(db, &sql, adrift).map_err(from_sqlite)).await

@@ -291,7 +291,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentState { .. }
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }

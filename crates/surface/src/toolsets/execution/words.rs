@@ -82,7 +82,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentState { .. }
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
         Refusal::TaskNotFound { task }
         | Refusal::ParentNotFound { task }
