@@ -15,6 +15,8 @@ use crate::ports::{ForgeFault, PullStateRequest};
 use crate::{Engine, EngineError};
 
 impl Engine {
+    /// Does one leased verify job. A machine that cannot run the checks reports that as a result, so that the job is
+    /// due again later, perhaps elsewhere.
     pub(crate) async fn verify(&self, taken: &LeasedJob) -> Result<(), EngineError> {
         let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
@@ -51,6 +53,7 @@ impl Engine {
             Some(task) => self.parts.store.task(&taken.org, task).await?,
             None => None,
         };
+        // The task was removed meanwhile. `decide` finds no task to move, and only the job ends.
         let Some(record) = record else { return Ok((Found::Passed, None, None)) };
         let contract = verification::contract(&record.task, &self.parts.policy);
         let found = match verification::verify_step(&record.task, &contract) {
@@ -60,6 +63,7 @@ impl Engine {
             }
             VerifyStep::RunChecks => Found::Passed,
         };
+        // Checks cost minutes; they run only once everything else is in order.
         if found != Found::Passed {
             return Ok((found, None, None));
         }
@@ -101,6 +105,7 @@ impl Engine {
         if !record.task.checks.iter().any(|check| check.is_command()) {
             return Ok(None);
         }
+        // The runner acts for itself here, in the org of the job.
         let principal = Principal { org: taken.org.clone(), ..Principal::local(self.runner()) };
         let op = OpContext::new(principal, "verify");
         let (checked, _turn) = self.checks_for_closing(&op, record).await?;

@@ -22,6 +22,7 @@ use http::Api;
 /// The limit of all requests for one pull together; each request has its own limit too.
 const PULL_TIME_MAX: Duration = Duration::from_secs(120);
 
+/// Where the forges are, and with which tokens they are asked.
 #[derive(Clone, Debug)]
 pub struct ForgeSettings {
     /// Roots of the APIs, not of the pages.
@@ -160,6 +161,7 @@ impl Forge for ForgeClient {
     }
 }
 
+/// Bounds all requests of one question together: a list of 30 pages could otherwise take five minutes.
 async fn in_time<T>(
     kind: ForgeKind,
     asked: impl Future<Output = Result<T, ForgeFault>>,
@@ -171,6 +173,7 @@ async fn in_time<T>(
     })
 }
 
+/// The forge, if it has a token.
 fn configured(api: &Option<Api>) -> Result<&Api, ForgeFault> {
     api.as_ref().ok_or(ForgeFault::Unconfigured)
 }

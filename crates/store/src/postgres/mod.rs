@@ -165,6 +165,7 @@ impl Shared {
 
 #[async_trait]
 impl Store for PostgresStore {
+    // The writer task answers after the commit of its batch.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(writer::WriteRequest { op, reply }).map_err(|_| closing())?;
@@ -173,6 +174,7 @@ impl Store for PostgresStore {
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
         let (reply, answer) = oneshot::channel();
+        // Reads of single tasks are grouped (`records.rs`), because agents ask for one task at a time, all at once.
         let ask = Ask { org: org.into(), task: id, reply };
         self.asks.send(ask).map_err(|_| closing())?;
         // A group before this one may take as long as that.
@@ -185,6 +187,7 @@ impl Store for PostgresStore {
         self.shared
             .read(|db| async move {
                 let now = match Leg::of(query) {
+                    // A list that judges no lease needs no time of the server, and so saves a round trip.
                     [Leg::Every] if query.execution.is_none() => clock.now(),
                     _ => clock::now(&db, clock).await?,
                 };
