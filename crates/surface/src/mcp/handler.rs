@@ -107,6 +107,7 @@ impl Handler {
         }
     }
 
+    /// A call as `call.rs` takes it.
     fn asked<'a>(&'a self, name: &'a str, arguments: Value, ctx: &'a Context) -> Requested<'a> {
         let (front, closing, principal) = (&self.front, &self.closing, self.principal(ctx));
         Requested { front, principal, name, arguments, ctx, closing }
@@ -123,18 +124,23 @@ impl Handler {
         }
     }
 
+    /// What the conformance fixtures may ask of this server.
     fn host(&self, ctx: &Context) -> Host<'_> {
         Host { front: &self.front, principal: self.principal(ctx) }
     }
 
+    /// Whether a long call of this client is answered with a task: the settings allow it, the era has tasks, and the
+    /// client declared them.
     fn gives_tasks(&self, ctx: &Context) -> bool {
         self.options.task_handles && self.knows_tasks() && tasks::are_declared(ctx)
     }
 
+    /// Tasks came with the era without a handshake.
     fn knows_tasks(&self) -> bool {
         !self.legacy.load(Ordering::SeqCst)
     }
 
+    /// The tools that this caller may call; others are not listed.
     async fn all_tools(&self, ctx: &Context) -> Vec<Tool> {
         let tools = self.front.tools(&self.principal(ctx)).await;
         let mut tools: Vec<Tool> = tools.into_iter().map(render::tool).collect();
@@ -167,6 +173,7 @@ pub(super) fn capabilities(knows_tasks: bool, has_fixtures: bool) -> ServerCapab
     capabilities
 }
 
+/// Whether the request is of the era from 2026-07-28 on: no handshake, no sessions, cache hints in answers.
 pub(super) fn is_modern(ctx: &Context) -> bool {
     ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -179,6 +186,7 @@ fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
+/// Turns a panic into an internal error with the id of its trace, so that the connection goes on.
 async fn guarded<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
     caught(work).await.unwrap_or_else(|trace_id| Err(render::internal(trace_id)))
 }
@@ -199,6 +207,7 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         ctx: Context,
     ) -> Result<InitializeResult, ErrorData> {
+        // From here on the connection is of the older era, whatever later requests say.
         self.legacy.store(true, Ordering::SeqCst);
         ctx.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
@@ -230,6 +239,7 @@ impl ServerHandler for Handler {
             return response;
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
+        // The call may outlive this request; `_running` still counts it, so that a server that ends waits for it.
         if self.gives_tasks(&ctx) {
             let _running = self.running.clone();
             let asked = self.asked(&request.name, arguments, &ctx);
