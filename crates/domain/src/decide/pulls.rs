@@ -17,6 +17,7 @@ use crate::runs::run::{ArtifactName, PullRequest};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Records the pull request of a job, or what became of it. A local one gets the next number of its org.
 pub(crate) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<Change, Refusal> {
     let mut step = Step::of(world, new.job, now)?;
     let known = step.run.pr.as_ref();
@@ -72,6 +73,8 @@ pub(crate) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<C
     Ok(change)
 }
 
+/// Records the pull request of a task's branch. The open one of the same branch and base is brought up to date and
+/// keeps its number.
 pub(crate) fn pull_open(
     world: &World<'_>,
     new: &PullOpen,
@@ -100,6 +103,7 @@ pub(crate) fn pull_open(
         base: new.base.clone(),
         head: new.head.clone(),
         title: new.title.clone(),
+        // An approval was for the head it saw.
         is_awaited: known.is_some_and(|known| known.is_awaited && known.head == new.head),
         // The merge was wanted for the old head. A forge would also merge the commits after it, so it is called off
         // there.
@@ -137,6 +141,7 @@ pub(crate) fn pull_settle(
     let known = world.pulls.iter().find(is_it);
     let news = known.filter(|pull| match &settle.step {
         PullStep::Awaited => pull.is_open() && !pull.is_awaited,
+        // A task that is back in review may want the merge again.
         PullStep::Revoked => is_wanted(pull) && draft.task.phase != Phase::Review,
         PullStep::CalledOff => pull.is_open() && pull.is_revoked,
         PullStep::Merged { .. } => pull.status != MERGED,
@@ -174,10 +179,12 @@ pub(crate) fn pull_settle(
     Ok(draft.done())
 }
 
+/// Whether a forge has the pull request, so that it must be told, too.
 fn is_elsewhere(pull: &Pull) -> bool {
     pull.forge != LOCAL
 }
 
+/// Whether a merge of the task's own pull request is still to come.
 fn is_wanted(pull: &Pull) -> bool {
     pull.is_open() && pull.is_awaited && pull.job.is_none()
 }
@@ -223,12 +230,14 @@ impl Draft<'_> {
     }
 }
 
+/// Marks a pull request as merged. The commit is `None` where the forge does not say it.
 fn merged(draft: &mut Draft<'_>, pull: Pull, commit: Option<String>) {
     let status = MERGED.into();
     let pull = Pull { status, merge_commit: commit, is_revoked: false, ..pull };
     put(draft, EventName::PrMerged, pull);
 }
 
+/// Writes a pull request with its event.
 fn put(draft: &mut Draft<'_>, name: EventName, pull: Pull) {
     let data = json!({
         "forge": pull.forge,

@@ -87,12 +87,14 @@ pub use schema::schema_drop;
 /// How long storing the largest file may take.
 const FILE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The store of one process on a shared database: a queue to the writer task and one to the task that groups reads.
 pub struct PostgresStore {
     shared: Arc<Shared>,
     inbox: mpsc::UnboundedSender<writer::WriteRequest>,
     asks: mpsc::UnboundedSender<Ask>,
 }
 
+/// What the writer, the readers and the listener use together.
 pub(crate) struct Shared {
     connections: Connections,
     clock: clock::SharedClock,
@@ -123,6 +125,7 @@ impl PostgresStore {
             vectors: VectorCache::default(),
         });
         let clock = &shared.clock;
+        // The first look at the server's clock: `now` must not be this machine's time.
         shared.read(|db| async move { clock::now(&db, clock).await }).await?;
         let (inbox, jobs) = mpsc::unbounded_channel();
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
@@ -132,6 +135,7 @@ impl PostgresStore {
     }
 }
 
+/// The answer when the tasks behind the queues are gone.
 fn closing() -> StoreError {
     StoreError::Unavailable("the store is closing".into())
 }
