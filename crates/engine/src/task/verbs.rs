@@ -44,6 +44,7 @@ pub struct TaskDraft {
 }
 
 impl Engine {
+    /// Creates a task. Under a repeated retry key the first task is found again.
     pub async fn task_create(
         &self,
         op: &OpContext,
@@ -74,6 +75,7 @@ impl Engine {
         Ok(made)
     }
 
+    /// The command for a draft: with an id, and the project that the caller's new tasks go to.
     pub(crate) async fn task_to_create(
         &self,
         op: &OpContext,
@@ -144,6 +146,7 @@ impl Engine {
         Ok((self.as_files_are(op, seen).await?, changed))
     }
 
+    /// Edits a task's own fields.
     pub async fn task_edit(
         &self,
         op: &OpContext,

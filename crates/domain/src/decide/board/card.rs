@@ -33,6 +33,8 @@ pub fn same_column(one: Phase, other: Phase) -> bool {
     one == other || one.is_closed() && other.is_closed()
 }
 
+/// Changes fields, place, mode and column of a task in one change, or nothing. The gates are judged before any field
+/// changes, so a refused move changes no field either.
 pub(crate) fn card_update(
     world: &World<'_>,
     update: &CardUpdate,
@@ -71,6 +73,7 @@ pub(crate) fn card_update(
                 .entry(format!("moved to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
             None
         }
+        // A task that turns to PAIR in the middle of an agent's work starts again with a person.
         None if back => {
             go(&mut draft, &world.policy.initial().clone());
             Some("edited")
@@ -152,6 +155,7 @@ struct Fields {
 }
 
 impl Fields {
+    /// Judges every given field; the first fault refuses the whole update.
     fn judge(update: &CardUpdate) -> Result<Self, Refusal> {
         Ok(Self {
             title: update.title.as_deref().map(input::title).transpose()?,
@@ -251,6 +255,7 @@ fn branch(given: &String) -> Result<Option<String>, Refusal> {
     }
 }
 
+/// Refuses a parent that does not exist, and one that is below the task itself.
 fn judge_place(world: &World<'_>, update: &CardUpdate) -> Result<(), Refusal> {
     let Some(Some(parent)) = update.parent else { return Ok(()) };
     if !world.named.iter().any(|named| named.id == parent && !named.removed) {
@@ -316,6 +321,7 @@ pub(crate) fn scratchpad_append(
     Ok(Change { writes, events: vec![event], reply: Reply::Task(id), but: None })
 }
 
+/// The notes with a new part, cut at the front: the newest part matters most.
 pub(crate) fn kept(old: &str, new: &str) -> String {
     let whole = format!("{old}\n{new}");
     let whole = whole.trim();

@@ -94,6 +94,8 @@ fn letter(
     ([Write::JobInsert { job }, Write::DeliveryInsert { delivery }], event)
 }
 
+/// Records one try to send a message. The pauses between tries grow by a fixed table; a receiver that answers 410 is
+/// not asked again.
 pub(crate) fn delivery_try(
     world: &World<'_>,
     id: JobId,
