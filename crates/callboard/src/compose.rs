@@ -51,6 +51,8 @@ pub struct App {
 }
 
 impl App {
+    /// Opens everything that a command or a server needs. Ports that run programs or send messages are left out of an
+    /// untrusted store: it may have come with a repository.
     pub async fn open(
         settings: &Settings,
         place: Option<&Place>,
@@ -71,6 +73,7 @@ impl App {
             })
             .await?;
         let agents = agents(settings, place);
+        // Agents that this process starts reach the board through a door of their own.
         let door = AgentDoor {
             mcp: mcp_options(settings, None, false),
             repo: folder.clone(),
@@ -142,6 +145,7 @@ impl App {
         Ok(Some(self.engine.clone().work_until(stop, alert)))
     }
 
+    /// A front with these toolsets. All fronts of a process share the places of long calls.
     pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {
         let front = Front::new(self.engine.clone(), toolsets, self.repo.clone());
         let front = front.with_prompts(self.prompts.clone());
@@ -202,12 +206,15 @@ fn untrusted_store() -> Failure {
     failure.hint("callboard trust --show prints what the file asks for; callboard trust allows it")
 }
 
+/// Records that a store was made on this machine. Without the mark the store only counts as untrusted, so a failure is
+/// not fatal.
 fn trust_store(mark: Option<Mark>) {
     if let Some(Err(error)) = mark.map(|mark| mark.trust()) {
         tracing::warn!(%error, "cannot record that the store was made here");
     }
 }
 
+/// Whether the store was made or trusted on this machine.
 fn is_store_trusted(path: &Path) -> bool {
     Mark::of_store(path).is_some_and(|mark| mark.is_trusted())
 }
@@ -258,6 +265,7 @@ pub fn store_address(url: &StoreUrl) -> Option<Address> {
     }
 }
 
+/// Moves a whole store. A file that the move made is trusted, like one that was made here.
 pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Moved, TransferError> {
     let moved = transfer::transfer(from, to, Arc::new(SystemClock), tell).await?;
     if let Address::Sqlite(path) = to {
@@ -328,6 +336,7 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     Ok(Arc::new(client))
 }
 
+/// The sender of messages.
 fn courier(settings: &Settings) -> Webhooks {
     let secret = settings.webhook_secret.as_ref().map(|secret| secret.reveal().to_owned());
     Webhooks::new(settings.runs.spec.webhook_allow_private, secret)

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Characters after the colon; all are ASCII, so these are also bytes.
 const NAME_CHARS_MAX: usize = 100;
 
+/// What an actor is. Only people pass the rules that ask for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActorKind {
     Human,
@@ -28,6 +30,7 @@ impl Actor {
         &self.0
     }
 
+    /// The kind by the word before the colon; `parse` admits four of them.
     pub fn kind(&self) -> ActorKind {
         match self.0.split(':').next() {
             Some("human") => ActorKind::Human,
@@ -37,6 +40,7 @@ impl Actor {
         }
     }
 
+    /// Whether the actor is a person.
     pub fn is_human(&self) -> bool {
         self.kind() == ActorKind::Human
     }
@@ -52,6 +56,7 @@ impl Actor {
     }
 }
 
+/// Characters that are safe in a file name, a branch and a header alike.
 fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }

@@ -43,6 +43,7 @@ pub mod decide;
 pub mod desk;
 pub mod event;
 pub mod export;
+pub mod forge;
 pub mod handle;
 pub mod hex;
 pub mod hook;

@@ -29,7 +29,7 @@ pub const REASON_CHARS_MAX: usize = 4000;
 pub const KEY_CHARS_MAX: usize = 200;
 /// Length of the retry key that makes a call safe to repeat.
 pub const RETRY_KEY_CHARS_MAX: usize = 500;
-pub const PULL_REF_CHARS_MAX: usize = 1000;
+pub const FORGE_REF_CHARS_MAX: usize = 1000;
 pub const ENTRIES_SHOWN_MAX: usize = 200;
 pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 pub const CONTRACT_BYTES_MAX: usize = 64 * 1024;

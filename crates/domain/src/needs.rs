@@ -64,6 +64,19 @@ pub struct Needs {
     pub crew: CrewNeeds,
 }
 
+impl Needs {
+    /// Whether the command decides on edges, counts or rows of its org that commands on other tasks might change. A store
+    /// that decides several commands on one desk must not decide such a command beside others.
+    pub fn is_wide(&self) -> bool {
+        !self.ancestry_of.is_empty()
+            || self.above.is_some()
+            || self.open_runs
+            || self.runs_on.is_some()
+            || self.pulls
+            || !self.org.is_empty()
+    }
+}
+
 /// Rows of a crew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrewNeeds {

@@ -3,6 +3,7 @@
 //! The codes are the graph toolset's, which the CLI and the web board speak too; other toolsets translate the
 //! variant. `tests/refusals.rs` prints `docs/reference/refusals.md`.
 
+pub mod found;
 mod words;
 
 use crate::actor::Actor;
@@ -301,7 +302,7 @@ pub enum Refusal {
         message: String,
     },
     /// The work conflicts with the branch it goes to.
-    PullConflict {
+    MergeConflict {
         task: TaskId,
         /// Empty when the files are not known.
         files: Vec<String>,
@@ -452,7 +453,7 @@ impl Refusal {
             Self::MailNotFound { .. } => "MAIL_NOT_FOUND",
             Self::EpicNotFound { .. } => "EPIC_NOT_FOUND",
             Self::AgentState { .. } => "INVALID_AGENT_STATE",
-            Self::PullConflict { .. } => "MERGE_CONFLICT",
+            Self::MergeConflict { .. } => "MERGE_CONFLICT",
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
@@ -576,7 +577,7 @@ impl Refusal {
             | Self::EpicNotFound { .. }
             | Self::AgentState { .. }
             | Self::CrewInput { .. }
-            | Self::PullConflict { .. }
+            | Self::MergeConflict { .. }
             | Self::CrewDenied { .. }
             | Self::KeyReused { .. }
             | Self::AnswerNotKept { .. }

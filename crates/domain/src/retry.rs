@@ -12,6 +12,7 @@ use crate::command::Command;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::RETRY_KEY_CHARS_MAX;
 use crate::policy::Policy;
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::{Hold, Refusal};
 use crate::task::Task;
 use crate::task::attempt::{Attempt, AttemptKind};
@@ -89,6 +90,20 @@ impl RetryKey {
             _ => Ok(()),
         }
     }
+}
+
+/// Refuses a repeated call whose first answer was not kept. `is_repeat` says that the store found the key's earlier effect
+/// and did nothing now; ids or values that only the first answer had cannot be told again.
+pub fn judge_first(is_repeat: bool, verb: &str) -> Result<(), Refusal> {
+    match is_repeat {
+        true => Err(not_kept(verb)),
+        false => Ok(()),
+    }
+}
+
+/// The refusal of a repeated call whose first answer was not kept.
+pub fn not_kept(verb: &str) -> Refusal {
+    Refusal::AnswerNotKept { verb: verb.into() }
 }
 
 /// Judges any key that a caller chooses: 1 to `chars_max` characters, no control characters.
@@ -200,9 +215,7 @@ impl Held {
         policy: &Policy,
         now: Timestamp,
     ) -> Result<(), Refusal> {
-        let Some(task) = at.task else {
-            return Err(Refusal::TaskNotFound { task: self.task.to_string() });
-        };
+        let task = at.task.or_not_found(&self.task)?;
         let live = at.newest.filter(|newest| newest.is_live(now));
         let lapsed = at.newest.is_some_and(|newest| newest.lease_is_over(now));
         let holder = match live {

@@ -162,6 +162,15 @@ impl Default for Rights {
     }
 }
 
+/// Refuses a name that several clients share, for a verb that needs exactly one client (`Command::needs_one_client`): what
+/// one of them holds would be held by all.
+pub fn judge_one_client(is_shared: bool, verb: &str, actor: &Actor) -> Result<(), Refusal> {
+    match is_shared {
+        true => Err(Refusal::SharedActor { verb: verb.into(), actor: actor.clone() }),
+        false => Ok(()),
+    }
+}
+
 impl Rights {
     /// Whether a caller has the scope and a profile that can use it.
     pub fn may(&self, scope: Scope) -> bool {

@@ -8,6 +8,7 @@ use callboard_domain::crew::AgentId;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, RetryKey};
+use callboard_domain::rights::judge_one_client;
 pub use callboard_domain::rights::{PersonVerb, Rights, Scope};
 use callboard_domain::token::TokenId;
 use serde_json::Value;
@@ -81,10 +82,7 @@ impl Principal {
 
     /// Refuses a name that several clients share, for a verb that needs exactly one client.
     pub fn judge_one_client(&self, verb: &str) -> Result<(), Refusal> {
-        match self.is_shared {
-            true => Err(Refusal::SharedActor { verb: verb.into(), actor: self.actor.clone() }),
-            false => Ok(()),
-        }
+        judge_one_client(self.is_shared, verb, &self.actor)
     }
 }
 

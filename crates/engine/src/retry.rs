@@ -1,7 +1,6 @@
 //! Calls repeated under a retry key: the first answer is kept and given again.
 
-use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Held, HeldNow};
+use callboard_domain::retry::{Held, HeldNow, not_kept};
 use callboard_store::{CallKey, KeptAnswer};
 
 use crate::context::OpContext;
@@ -19,7 +18,7 @@ impl Engine {
         }
         match kept.answer {
             KeptAnswer::Text(text) => Ok(Some(text)),
-            KeptAnswer::TooLarge => Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into()),
+            KeptAnswer::TooLarge => Err(not_kept(op.tool).into()),
             // The commands of the call find their own results again by the key.
             KeptAnswer::NotYet => Ok(None),
         }

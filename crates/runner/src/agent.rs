@@ -52,6 +52,7 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// A failure before there were artifacts.
     fn failed(reason: FailReason, summary: impl Into<String>) -> Self {
         let verdict = RunVerdict::Failed(reason);
         Self { verdict, summary: summary.into(), patch: None, out: None }
@@ -81,6 +82,7 @@ impl AgentRunner for LocalAgents {
     ) -> RunReport {
         let mut log = RunLog::default();
         log.note(format!("{}, attempt {}", order.job, order.attempt));
+        // An address may hold a password; it is hidden in every text that leaves this function.
         if let Repo::Git { url, .. } = &order.spec.repo {
             log.secrets.add_url(url);
         }
@@ -114,6 +116,7 @@ impl AgentRunner for LocalAgents {
     async fn are_left(&self, runs: Vec<EarlierRuns>) -> bool {
         let jobs = self.jobs();
         let left = tokio::task::spawn_blocking(move || workspace::are_left(&jobs, &runs)).await;
+        // A look that failed proves nothing, so the processes count as alive.
         left.unwrap_or(true)
     }
 }
@@ -124,10 +127,13 @@ impl LocalAgents {
         Self { settings, caches }
     }
 
+    /// The folder with a folder for each job, and below it one for each run.
     fn jobs(&self) -> PathBuf {
         self.settings.home.join("jobs")
     }
 
+    /// One run of a patch job: choose an executor, prepare a workspace, run the agent there, close the workspace in
+    /// every case.
     async fn attempt(
         &self,
         order: &RunOrder,
@@ -165,6 +171,8 @@ impl LocalAgents {
         opened.map_err(|error| format!("cannot make the run's folder: {error}"))
     }
 
+    /// A copy of the repository for this run. A local path is judged again here: settings may have changed since the
+    /// job was submitted.
     async fn workspace(&self, order: &RunOrder) -> Result<Workspace, String> {
         let folder = self.folder(&order.job, order.attempt).await?;
         let local = match &order.spec.repo {
@@ -175,6 +183,8 @@ impl LocalAgents {
         Workspace::prepare(folder, &order.spec.repo, access).await
     }
 
+    /// Runs the agent in the prepared copy, and judges its answer. The agent only looks: its patch is applied by the
+    /// server, so changes it made to the files are discarded and noted.
     async fn in_workspace(
         &self,
         order: &RunOrder,
@@ -216,6 +226,7 @@ impl LocalAgents {
             .concat(),
             leash,
             confinement,
+            // The output holds the patch inside of other text, perhaps escaped as JSON.
             output_bytes_max: self.settings.artifact_bytes_max.saturating_mul(4),
         };
         let mut live = Live::create(workspace.folder().path());
@@ -322,6 +333,8 @@ impl LocalAgents {
         Ok(confinement)
     }
 
+    /// How the processes of a run are found again: by a mark in their environment and by a record on disk, also after
+    /// this server is gone.
     fn leash(&self, folder: &Folder) -> Leash {
         Leash {
             mark: folder.path().into(),
@@ -332,6 +345,7 @@ impl LocalAgents {
         }
     }
 
+    /// The prompt of a patch job, with the snippets that the spec asked for cut from the copy.
     async fn prompt(&self, spec: &JobSpec, workspace: &Workspace) -> String {
         let wanted = spec.context.as_ref().and_then(|context| context.code_snippets.as_deref());
         let mut snippets = Vec::new();
@@ -343,6 +357,7 @@ impl LocalAgents {
     }
 }
 
+/// Notes which executor and model a run has, and whether they were the wanted ones.
 fn note_choice(log: &mut RunLog, wanted: &str, chosen: &Chosen<'_>) {
     let name = &chosen.executor.name;
     let model = if chosen.model.is_empty() { "its own model" } else { &chosen.model };
@@ -352,6 +367,7 @@ fn note_choice(log: &mut RunLog, wanted: &str, chosen: &Chosen<'_>) {
     }
 }
 
+/// Variables of the run itself. They come after those of the settings, which cannot replace them.
 fn own_variables(job: &str, attempt: u32, scratch: &Path) -> Variables {
     vec![
         ("TMPDIR".into(), scratch.into()),

@@ -78,6 +78,7 @@ impl LocalChecks {
         run: &CheckRun,
         seen: &Variables,
     ) -> Result<Option<CheckConfinement>, CheckFault> {
+        // The user's own checkout is trusted; only the worktree of an agent may hold what an agent wrote.
         if self.sandbox == CheckSandbox::Off || !tree::is_of_agents(&run.repo, &run.root) {
             return Ok(None);
         }
@@ -172,6 +173,7 @@ impl CheckRunner for LocalChecks {
             input: Vec::new(),
             timeout: run.timeout,
             output: Output::Merged { bytes_max: run.log_tail_bytes },
+            // A killed server must not leave a build running.
             dies_with_us: true,
             leash: None,
             keeps: None,
@@ -243,6 +245,7 @@ fn working_directory(run: &CheckRun) -> Result<PathBuf, CheckFault> {
     Ok(resolved)
 }
 
+/// The fault of a check whose shell did not start: the machine lacks something, and the check itself did not fail.
 fn no_shell(run: &CheckRun, error: &std::io::Error) -> CheckFault {
     let shell = &run.shell;
     match error.kind() {
@@ -251,6 +254,7 @@ fn no_shell(run: &CheckRun, error: &std::io::Error) -> CheckFault {
     }
 }
 
+/// The fault of a check whose log or lock cannot be written.
 fn cannot_write_runs(error: &std::io::Error) -> CheckFault {
     infrastructure(format!("cannot write to {}: {error}", RUNS))
 }

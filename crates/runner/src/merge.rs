@@ -26,6 +26,7 @@ use crate::worktree::{
 #[async_trait]
 impl Merges for LocalWorktrees {
     async fn merge_prepare(&self, orders: Vec<MergeOrder>) -> Result<PreparedMerge, MergeFault> {
+        // Names are judged before any lock is taken or any repository is touched.
         for order in &orders {
             if order.target.starts_with("origin/") {
                 return Err(MergeFault::RemoteTarget(order.target.clone()));
@@ -39,6 +40,7 @@ impl Merges for LocalWorktrees {
         let prepared = to_the_end(async move {
             let mut parts = Vec::new();
             for order in orders {
+                // A look that an earlier caller left open shows old files.
                 look::close(&folder, order.from.repo(), &order.task).await;
                 let settings_seen = order.settings_seen;
                 let part = prepare(order).await?;
@@ -83,6 +85,7 @@ impl Merges for LocalWorktrees {
     }
 }
 
+/// Closes the looks and gives the turn back. The prepared commits stay as loose objects until git collects them.
 async fn abandon(folder: &Path, prepared: PreparedMerge) {
     for part in &prepared.parts {
         look::close(folder, part.from.repo(), &part.task).await;
@@ -110,6 +113,8 @@ async fn take_turns(orders: &[MergeOrder]) -> Result<Turn, WorktreeFault> {
     Ok(Turn::new(locks))
 }
 
+/// Refuses work that changes settings of Callboard, unless a person has seen that: once merged, they decide what runs
+/// on machines that trust the repository.
 fn judge_settings(part: &PreparedPart, seen: bool) -> Result<(), MergeFault> {
     let MergePlan::Commit { files, .. } = &part.plan else { return Ok(()) };
     match settings_files(files) {
@@ -118,6 +123,7 @@ fn judge_settings(part: &PreparedPart, seen: bool) -> Result<(), MergeFault> {
     }
 }
 
+/// Prepares one repository: the merge commit exists afterwards, and no branch has moved.
 async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
     let MergeOrder { from, task, target, message, fetch: sync, .. } = order;
     let repo = from.repo().to_owned();
@@ -134,6 +140,7 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
         let onto = onto(&repo, &tips, &target, &head).await?;
         let fork = fork(&repo, &head, &onto).await?;
         let plan = match fork.merged_as {
+            // An earlier merge of this very head, known by its trailers.
             Some(commit) => MergePlan::AlreadyThere { commit },
             None if fork.base == head => MergePlan::Nothing,
             None => match merge_trees(Git::writing(&repo), &fork, &onto, &head).await? {
@@ -162,6 +169,7 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
     }
 }
 
+/// The commit to merge: the worktree's, which an agent may just have moved, or the branch's.
 async fn head(from: &MergeFrom) -> Result<String, WorktreeFault> {
     match from {
         MergeFrom::Worktree { worktree, .. } => {
@@ -211,11 +219,13 @@ async fn onto(repo: &Path, tips: &Tips, target: &str, head: &str) -> Result<Stri
     }
 }
 
+/// The result of a merge in memory: a tree, or the files in conflict.
 enum MergedTrees {
     Tree(String),
     Conflict(Vec<String>),
 }
 
+/// Merges two commits without a checkout.
 async fn merge_trees(
     git: Git<'_>,
     fork: &Fork,
@@ -238,6 +248,8 @@ async fn merge_trees(
     }
 }
 
+/// The commit of a merged tree, signed if the repository's settings say so. A tree that equals the target is nothing to
+/// merge.
 async fn commit(
     repo: &Path,
     onto: &str,

@@ -20,10 +20,12 @@ use addresses::{Addresses, literal};
 
 use crate::wire::{self, Wire, cause, chain};
 
+/// From the look-up of the address to the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The prefix of a secret in its readable form.
 const SECRET_MARK: &str = "whsec_";
 
+/// Clients for `http` and `https`, made at the first letter of each.
 pub struct Webhooks {
     secret: Option<String>,
     addresses: Addresses,
@@ -38,6 +40,7 @@ impl Webhooks {
         Self { secret, addresses, plain: OnceCell::new(), encrypted: OnceCell::new() }
     }
 
+    /// Sends one letter. A literal address is judged here, a name when it is resolved, at the moment of the connection.
     async fn post(&self, letter: &Letter, secret: &str) -> Result<StatusCode, String> {
         let uri: Uri = letter.url.parse().map_err(|_| "the webhook URL is not valid".to_owned())?;
         if let Some(address) = uri.host().and_then(literal) {
@@ -92,6 +95,7 @@ fn signature(letter: &Letter, secret: &str) -> Result<String, String> {
     Ok(format!("v1,{}", STANDARD.encode(tag)))
 }
 
+/// The bytes of a secret like `whsec_…`.
 fn key_of(secret: &str) -> Result<Vec<u8>, String> {
     let key = STANDARD.decode(secret.trim_start_matches(SECRET_MARK)).unwrap_or_default();
     if key.is_empty() {

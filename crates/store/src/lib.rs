@@ -78,6 +78,11 @@ pub use task::span::{AttemptSeen, AttemptSpan, REACH_MS, SpanStore};
 /// the `file`. Values are not traced.
 pub const STATEMENTS: &str = "callboard_store::statements";
 
+/// The target under which every look of a waiting process at the log is traced: `by` says whether the `bell` rang or the
+/// `poll` of each second came (`start` for the first look), `seen` is the last event that was handed over. A poll finds
+/// everything that a bell finds, only later, so nothing else shows that the bell works.
+pub const LOOKS: &str = "callboard_store::looks";
+
 #[async_trait]
 pub trait Store:
     RunStore

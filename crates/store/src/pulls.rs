@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::pulls::Pull;
 use callboard_domain::time::Timestamp;
 
 use crate::StoreError;
 use crate::table::pull::{PULL, PULL_FROM};
+use crate::table::{Cells, RowReader};
 
 /// The part of a store that keeps pull requests.
 #[async_trait]
@@ -17,6 +18,9 @@ pub trait PullStore {
     async fn pulls(&self, query: PullQuery) -> Result<Vec<PullOf>, StoreError>;
     /// Open pull requests of every org, the oldest first.
     async fn pulls_open(&self, query: OpenPulls) -> Result<Vec<PullOf>, StoreError>;
+    /// The pages of the pull requests of an epic's tasks, without those of jobs. Of several of one task the newest comes
+    /// last.
+    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,6 +109,18 @@ impl OpenPulls {
             self.limit
         )
     }
+}
+
+/// Values: the org and the epic.
+pub(crate) fn of_epic(sign: char) -> String {
+    format!(
+        "SELECT t.id, p.url FROM tasks t JOIN pulls p ON p.task = t.id AND p.job IS NULL \
+         WHERE t.org = {sign}1 AND t.parent = {sign}2 ORDER BY p.created_at, p.number"
+    )
+}
+
+pub(crate) fn read_page<R: Cells>(row: &mut RowReader<'_, R>) -> Result<(Id, String), R::Error> {
+    Ok((row.id()?, row.text()?))
 }
 
 const ELSEWHERE: &str = "p.forge <> 'local' AND (p.task IS NULL OR t.removed_at IS NULL)";

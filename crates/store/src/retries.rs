@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Digest, Held, RetryKey};
+use callboard_domain::retry::{Digest, Held, RetryKey, not_kept};
 use callboard_domain::task::standing::Standing;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Queued;
@@ -136,7 +136,7 @@ impl Kept {
     /// Repeats the first result.
     pub fn again(self, tool: &str) -> Result<Applied, Refusal> {
         let Self { changed, at, before, outcome, .. } = self;
-        let outcome = outcome.ok_or_else(|| Refusal::AnswerNotKept { verb: tool.into() })?;
+        let outcome = outcome.ok_or_else(|| not_kept(tool))?;
         Ok(Applied {
             outcome,
             before,
@@ -154,14 +154,13 @@ impl Kept {
 /// The earlier effect of this command under its key; `rows` are those that have not expired.
 pub(crate) fn earlier(rows: &[Row], op: &Op) -> Result<Option<Kept>, Refusal> {
     let Some(key) = &op.retry_key else { return Ok(None) };
-    let not_kept = || Refusal::AnswerNotKept { verb: op.tool.into() };
     for row in rows {
         key.judge(op.tool, row.digest)?;
-        row.digest.ok_or_else(not_kept)?;
+        row.digest.ok_or_else(|| not_kept(op.tool))?;
     }
     let step = op.command.name();
     match rows.iter().find(|row| row.step == step) {
-        Some(row) => row.parsed().map(Some).ok_or_else(not_kept),
+        Some(row) => row.parsed().map(Some).ok_or_else(|| not_kept(op.tool)),
         None => Ok(None),
     }
 }

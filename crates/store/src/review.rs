@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::Sought as _;
 use callboard_domain::review::snooze::Snooze;
 use callboard_domain::review::{
     LastLook, ReviewComment, ReviewCommentId, ReviewDraft, SentComment, ViewedFile,
@@ -74,7 +75,7 @@ pub struct ReviewerOf {
 
 impl ReviewerOf {
     pub(crate) fn not_found(&self) -> Refusal {
-        Refusal::TaskNotFound { task: self.task.to_string() }
+        self.task.not_found()
     }
 
     /// Whether the draft is this author's, on this task.

@@ -24,6 +24,8 @@ pub fn describe() {
 }
 
 /// Counts one commit of `commands` commands.
+/// A commit without events wrote nothing that counts, such as a repeated call. The match names every event, so that a
+/// new one is judged here.
 pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
     if events.is_empty() {
         return;

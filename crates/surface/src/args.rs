@@ -27,6 +27,7 @@ pub fn schema_of<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
+/// Takes out what some clients cannot read: `null` among types, formats, defaults. A missing argument says the same.
 fn make_portable(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -66,6 +67,7 @@ pub fn published(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
+/// The last of several forms, all the way down.
 fn with_one_form(value: Value) -> Value {
     match value {
         Value::Object(mut map) => match map.shift_remove("anyOf") {
@@ -142,6 +144,7 @@ fn object(
     Ok(Value::Object(read))
 }
 
+/// The refusal of an argument that does not exist, with the nearest name that does.
 fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
     let shown: String = name.chars().take(60).collect();
     let way_out = match nearest(&shown, known.keys().map(String::as_str)) {
@@ -179,6 +182,7 @@ fn form<'s>(schema: &'s Value, given: &Value) -> &'s Value {
     forms.and_then(|forms| forms.iter().find(|form| form["type"] == kind)).unwrap_or(schema)
 }
 
+/// Reads one value by its schema. `label` stands in messages; `name` is the argument's own.
 fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, Refusal> {
     let schema = form(schema, &given);
     match schema.get("type").and_then(Value::as_str) {
@@ -197,6 +201,7 @@ fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value,
     }
 }
 
+/// The refusal of a value of another kind.
 fn wrong(label: &str, wanted: &str, got: &Value) -> Refusal {
     let words = format!("{label} must be {wanted}, got {}", shown(got));
     Refusal::invalid_field(outermost(label, label), words)
@@ -214,6 +219,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
+/// A text, or one of the words of an enum in any spelling of case, `-` and `_`.
 fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     let Value::String(text) = &given else { return Err(wrong(label, "a string", &given)) };
     let Some(words) = schema.get("enum").and_then(Value::as_array) else { return Ok(given) };
@@ -228,6 +234,7 @@ fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     }
 }
 
+/// A whole number, also as text or as `5.0`.
 fn integer(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     let number = match &given {
         Value::Number(n) => n.as_i64().or_else(|| n.as_f64().and_then(whole)),
@@ -238,6 +245,7 @@ fn integer(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> 
     within(schema, number as f64, number.into(), label)
 }
 
+/// A finite number, also as text.
 fn number(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     let number = match &given {
         Value::Number(n) => n.as_f64(),
@@ -249,6 +257,7 @@ fn number(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     within(schema, number, number.into(), label)
 }
 
+/// The value, if it is in the schema's range.
 fn within(schema: &Value, number: f64, read: Value, label: &str) -> Result<Value, Refusal> {
     let bound = |key| schema.get(key).and_then(Value::as_f64);
     let (low, high) = (bound("minimum"), bound("maximum"));
@@ -265,10 +274,12 @@ fn within(schema: &Value, number: f64, read: Value, label: &str) -> Result<Value
     Err(wrong(label, &range, &read))
 }
 
+/// Numbers from 9e15 on are not exact as floats.
 fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
 }
 
+/// A flag, also as text. 0 and 1 are refused: they are more likely a mistake.
 fn boolean(given: Value, label: &str) -> Result<Value, Refusal> {
     match &given {
         Value::Bool(_) => Ok(given),
@@ -278,6 +289,7 @@ fn boolean(given: Value, label: &str) -> Result<Value, Refusal> {
     }
 }
 
+/// A list, also as one value or as text. Messages count items from 0 and name them in the singular: `check 0: `.
 fn list(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, Refusal> {
     let no_items = Value::Object(Map::new());
     let items = schema.get("items").unwrap_or(&no_items);

@@ -55,15 +55,18 @@ impl EventsOptions {
     }
 }
 
+/// The state of the route.
 struct Desk {
     engine: Arc<Engine>,
     options: EventsOptions,
 }
 
+/// The route, behind the gate, which names the reader.
 pub fn routes(engine: Arc<Engine>, options: EventsOptions) -> Router {
     Router::new().route("/events", get(events)).with_state(Arc::new(Desk { engine, options }))
 }
 
+/// Begins a stream. Refusals come as plain answers before the stream begins.
 async fn events(
     State(desk): State<Arc<Desk>>,
     Extension(reader): Extension<Principal>,
@@ -116,6 +119,7 @@ impl EventsRequest {
     }
 }
 
+/// The event of a name; an unknown one is refused with the nearest known.
 fn name(text: &str) -> Result<EventName, String> {
     EventName::parse(text.trim()).ok_or_else(|| {
         let known = EventName::ALL.iter().map(|name| name.as_str());
@@ -140,6 +144,8 @@ pub fn told(follow: EventFollow, options: EventsOptions) -> mpsc::Receiver<Event
     told
 }
 
+/// Passes events on. A heartbeat also carries the position, so that a reader resumes after it instead of reading
+/// everything again.
 async fn say(mut follow: EventFollow, tell: &mpsc::Sender<Event>, options: &EventsOptions) {
     // The first event carries the position, so that a reader without any event can resume too.
     let mut next = Ok(Event::default().id(follow.position().to_string()));
@@ -164,6 +170,7 @@ async fn say(mut follow: EventFollow, tell: &mpsc::Sender<Event>, options: &Even
     }
 }
 
+/// An event as the stream carries it.
 fn shown(event: &LoggedEvent) -> Event {
     let LoggedEvent { seq, at, actor, name, data, .. } = event;
     let bytes = data.to_string().len();
@@ -195,6 +202,7 @@ pub fn document(event: &LoggedEvent) -> Value {
     })
 }
 
+/// The answer when a stream cannot begin.
 fn failure(error: &EngineError) -> Response {
     match error {
         EngineError::Refused(no @ Refusal::AuthorizationDenied { .. }) => {

@@ -17,6 +17,7 @@ pub use moment::{ListedTask, Moment};
 pub use own::{OWN_BYTES_MAX, OwnPrompts};
 
 /// The prompts of one toolset, in names of its own tools.
+/// One function for each prompt: it gets the facts of the moment and writes them in the toolset's words.
 pub struct Prompts {
     pub start_work: Words,
     pub review_queue: Words,
@@ -24,11 +25,13 @@ pub struct Prompts {
     pub diagnose: Words,
 }
 
+/// The text of a prompt at a moment.
 pub type Words = fn(&Moment) -> String;
 
 const TASK: PromptArgument =
     PromptArgument { name: "task", description: "Id of the task", required: false };
 
+/// A prompt as clients list it, and which words of a toolset it takes.
 struct Prompt {
     info: PromptInfo,
     words: fn(&Prompts) -> Words,
@@ -86,6 +89,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     PROMPTS.iter().map(|prompt| prompt.info.name)
 }
 
+/// The text of a prompt for this caller now. A file of the project replaces the usual words and may include them.
 pub(crate) async fn text(
     front: &Front,
     principal: &Principal,
@@ -105,6 +109,7 @@ pub(crate) async fn text(
         None => usual,
     };
     Ok(match &moment.task_blank {
+        // The argument is no task's name; the model decides whether its text means one.
         Some(blank) => format!(
             "{text}\n\n\
              If these quotes contain a task, use that task instead: \"{blank}\"."

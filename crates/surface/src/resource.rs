@@ -15,6 +15,7 @@ use crate::task_name;
 use crate::toolsets;
 
 const TASKS: &str = "callboard://tasks/";
+/// Tasks on a page of the list of resources.
 const PAGE: usize = 50;
 
 const JSON: &str = "application/json";
@@ -54,6 +55,7 @@ async fn parts_of(
     Ok(task_name::task_of(engine, op, task).await?.map(|task| (task, check)))
 }
 
+/// A page of tasks as resources, the newest first. The cursor is the last task's id.
 pub(crate) async fn list(
     engine: &Engine,
     principal: &Principal,
@@ -77,6 +79,8 @@ pub(crate) async fn list(
     Ok((rows.iter().take(PAGE).map(|row| info(&row.task)).collect(), next))
 }
 
+/// Reads a task or the end of a check's log. A task that does not exist is an unknown resource, in the protocol's own
+/// words.
 pub(crate) async fn read(
     engine: &Engine,
     principal: &Principal,
@@ -121,6 +125,7 @@ fn log_text(log: &CheckLog, task: TaskId, index: usize) -> String {
     )
 }
 
+/// Sends the address on every change of the task, until the receiver is dropped. Logs cannot be watched.
 pub(crate) async fn watch(
     engine: &Arc<Engine>,
     principal: &Principal,
@@ -131,6 +136,7 @@ pub(crate) async fn watch(
     let Some((task, None)) = parts_of(engine, &op, uri).await? else {
         return Err(Unknown(uri.into()).into());
     };
+    // The watch begins before the read that proves the task's existence, so that no change is lost in between.
     let watch = engine.task_watch(task).await?;
     read(engine, principal, uri).await.map_err(|error| match error {
         LookupError::Absent(_) => Unknown(uri.into()).into(),

@@ -38,6 +38,7 @@ pub async fn cmd_diff(context: &Context, args: DiffArgs) -> Result<(), Failure> 
     }
 }
 
+/// The patch of a job, as it was judged and kept.
 async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure> {
     let patch = artifact(open, job, ArtifactName::Patch).await?;
     let files = patch::files(&patch);
@@ -52,6 +53,8 @@ async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure>
     }
 }
 
+/// The changes in the worktrees of a task on this machine. With `stat` no patch is made, so a huge change can still be
+/// listed.
 async fn diff_of_task(open: &Open, id: TaskId, stat: bool) -> Result<(), Failure> {
     let op = open.op("diff");
     let card = open.engine().card_get(&op, id).await?.it;
@@ -127,6 +130,7 @@ pub fn changes(files: &[FileDiff], out: &Out) -> String {
     if table.is_empty() { String::new() } else { table.render(out) }
 }
 
+/// The changes in one repository.
 fn diff_json(one: &WorkspaceDiff) -> Value {
     let WorkspaceDiff { part, name, diff } = one;
     let place = part.worktree.as_ref();
@@ -141,6 +145,7 @@ fn diff_json(one: &WorkspaceDiff) -> Value {
     })
 }
 
+/// One file; a binary one has no numbers.
 pub fn file_json(file: &FileDiff) -> Value {
     let (insertions, deletions) = file.lines.unzip();
     json!({

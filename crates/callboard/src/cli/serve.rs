@@ -86,6 +86,7 @@ pub(super) struct Server {
     pub stop: CancellationToken,
 }
 
+/// Takes the port before anything else is opened, so that a second server fails at once.
 pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         let taken = Failure::new(
@@ -98,11 +99,14 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 impl Server {
+    /// Serves until a signal or `stop`. The order matters: the store is opened and judged, background work begins, then
+    /// the address is announced. At the end calls in flight finish, then running agents.
     pub async fn run(
         self,
         context: &Context,
         announce: impl FnOnce(&str, Option<&str>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        // Many agents hold a connection each.
         limits::open_files();
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
         trust::say(&context.out, &self.settings, &app);
@@ -115,6 +119,7 @@ impl Server {
         let looks = local.clone();
         let address =
             self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
+        // Without tokens every caller is the user who started the server.
         if !address.ip().is_loopback() && !app.engine.store().has_tokens().await? {
             return Err(tokens_needed(address));
         }
@@ -161,6 +166,7 @@ impl Server {
             doors,
             pages,
         );
+        // Other commands of this project find the server by this post.
         let served = Served::new(address, &self.settings, context.org());
         let _post = match &self.place {
             Some(place) => served.post(place).await,
@@ -214,6 +220,7 @@ async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
     signal::say_stopping(out, &waits);
 }
 
+/// The refusal to listen for other machines without tokens.
 fn tokens_needed(address: SocketAddr) -> Failure {
     let message = format!(
         "{address} can be reached from other machines, and without tokens any caller could give commands"
@@ -238,6 +245,7 @@ fn fronts(app: App, settings: &Settings) -> FrontFor {
     })
 }
 
+/// Whether the server can take work: the store answers, and no shutdown has begun.
 fn ready(app: &App, stop: &CancellationToken) -> ReadyProbe {
     let (engine, stop) = (app.engine.clone(), stop.clone());
     Arc::new(move || {

@@ -30,6 +30,7 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     let limit = args.limit as usize;
     let inbox = waiting::inbox(open.engine(), &op).await?.it;
     let holders = open.engine().holders(&op).await?;
+    // One more than is shown, so that the last line can say that there are more.
     let next = open.engine().task_next(&op, limit + 1).await?.it;
     if context.out.json {
         return context.out.object(Object::Status, document(&inbox, &holders, &next));
@@ -45,6 +46,7 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     section(&open, "next", next, limit, "nothing is free to start")
 }
 
+/// One part of the screen, cut at the limit.
 fn section(
     open: &Open,
     name: &str,
@@ -115,10 +117,13 @@ fn works(open: &Open, holder: &Holder, why: Option<&Why>, all: &At<Vec<Holder>>)
     format!("{actor}  {}  {} ({status}{since}){why}", task.name(), plain(&task.title))
 }
 
+/// A task that can be started.
 fn start(row: &TaskRow) -> String {
     format!("{}  {}", row.task.name(), plain(&row.task.title))
 }
 
+/// The whole screen for scripts. `reviews`, `questions` and `failed` are rows of the inbox once more, with keys of
+/// their own.
 fn document(inbox: &Inbox, holders: &At<Vec<Holder>>, next: &[TaskRow]) -> Value {
     let rows = &inbox.rows;
     let holder = |one: &Holder| {
@@ -136,6 +141,7 @@ fn document(inbox: &Inbox, holders: &At<Vec<Holder>>, next: &[TaskRow]) -> Value
     })
 }
 
+/// A row of the inbox.
 fn inbox_json(row: &InboxRow) -> Value {
     json!({
         "key": row.key,
@@ -155,12 +161,14 @@ fn review_json(row: &InboxRow) -> Option<Value> {
     Some(json!({"id": task.id, "number": task.name.number, "title": task.title}))
 }
 
+/// A question of an agent, if the row is one.
 fn question_json(row: &InboxRow) -> Option<Value> {
     let InboxFact::Question { job, number, text, command } = &row.fact else { return None };
     let task = row.task.as_ref().map(|task| task.id);
     Some(json!({"job": job, "task": task, "number": number, "text": text, "command": command}))
 }
 
+/// A failed run, if the row is one.
 fn failed_json(row: &InboxRow) -> Option<Value> {
     let InboxFact::RunFailed { job, reason } = &row.fact else { return None };
     Some(json!({"job": job, "task": row.task.as_ref().map(|task| task.id), "summary": reason}))

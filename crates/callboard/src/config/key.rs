@@ -3,6 +3,7 @@
 
 use callboard_domain::policy::DEFAULT_STATUSES;
 
+/// One setting; `name` is its section and its key, with a dot between.
 pub struct Key {
     pub name: &'static str,
     pub kind: Kind,
@@ -14,6 +15,7 @@ pub struct Key {
     pub is_guarded: bool,
 }
 
+/// The form of a value, by which files, variables and flags are judged alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -33,6 +35,7 @@ pub enum Kind {
     List,
 }
 
+/// A key that any settings file may set.
 const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Key {
     Key { name, kind, default, help, is_guarded: false }
 }

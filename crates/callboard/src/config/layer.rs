@@ -16,6 +16,7 @@ use crate::output::Failure;
 use crate::place::Place;
 use crate::trust::{self, CONFIG, Mark};
 
+/// Where a value came from. Messages about a wrong value name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Flag(&'static str),
@@ -59,6 +60,7 @@ pub struct FlagValue {
 }
 
 impl Resolved {
+    /// Reads every layer but the store, which cannot be opened before its address is known; `keep` adds that one.
     pub fn read(place: Option<&Place>, flags: &[FlagValue]) -> Result<Self, Failure> {
         let mut values = HashMap::new();
         for key in KEYS {
@@ -92,6 +94,7 @@ impl Resolved {
         Ok(all)
     }
 
+    /// Takes all of a file: one of this user or this machine is trusted.
     fn take(&mut self, read: FileContent) {
         self.values.extend(read.values);
         for (name, executor) in read.executors {
@@ -144,6 +147,7 @@ impl Resolved {
         }
     }
 
+    /// Executors that files describe, beside the built-in ones.
     pub fn executors(&self) -> &[(String, RawExecutor)] {
         &self.executors
     }
@@ -152,6 +156,7 @@ impl Resolved {
         &self.get(name).0
     }
 
+    /// Where the value of a key came from.
     pub fn origin(&self, name: &str) -> &Origin {
         &self.get(name).1
     }
@@ -164,6 +169,7 @@ impl Resolved {
 /// Settings for one machine only.
 pub const LOCAL: &str = "config.local.toml";
 
+/// The folder of the user's own settings.
 fn user_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let config = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
@@ -212,6 +218,7 @@ impl FileContent {
 /// The section of tables with freely chosen names.
 const EXECUTORS: &str = "executors";
 
+/// Reads one executor. Its table is copied into a document of its own, since the reader takes whole documents.
 fn read_executor(item: &Item) -> Result<RawExecutor, String> {
     let table = item.as_table_like().ok_or("must be a table")?;
     let mut alone = DocumentMut::new();
@@ -221,11 +228,13 @@ fn read_executor(item: &Item) -> Result<RawExecutor, String> {
     toml_edit::de::from_document(alone).map_err(|error| error.message().trim().to_owned())
 }
 
+/// A file with its text, for line numbers in messages.
 struct ConfigFile<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
+/// Reads a table and those inside it. An unknown key is refused: a mistyped setting would otherwise silently not count.
 fn read_table(
     file: &ConfigFile<'_>,
     table: &dyn TableLike,
@@ -260,10 +269,12 @@ fn read_table(
     Ok(())
 }
 
+/// Whether any key begins with this name.
 fn is_section(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
+/// The message about a key that does not exist, with the nearest one that does.
 pub fn unknown(name: &str) -> String {
     match Key::nearest(name) {
         Some(nearest) => format!("unknown key '{name}'; did you mean '{nearest}'?"),
@@ -271,6 +282,7 @@ pub fn unknown(name: &str) -> String {
     }
 }
 
+/// `:12`, for a place in a file; empty where the place is not known.
 fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> String {
     let Some(before) = span.and_then(|span| text.get(..span.start)) else { return String::new() };
     format!(":{}", before.matches('\n').count() + 1)

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_domain::board::settings::{BoardSettings, SettingKey};
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
-use callboard_domain::pulls::forge::ForgeKind;
 use callboard_domain::relay::{SpecRules, judge_git_host, judge_webhook};
 use callboard_domain::task::contract::VerificationKind;
 use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};
@@ -20,6 +20,8 @@ use super::layer::{Origin, Resolved};
 use super::value::Value;
 use crate::output::Failure;
 
+/// Every setting of this process, read once at its start. Settings of the board that can change meanwhile are in the
+/// store; `board` holds the values that count where the store has none.
 #[derive(Clone)]
 pub struct Settings {
     /// `None`: derived from the folder's name.
@@ -165,14 +167,17 @@ impl fmt::Debug for Secret {
 }
 
 impl Settings {
+    /// Judges all values. The first wrong one ends the command: a server must not run with half of its settings.
     pub fn of(values: &Resolved) -> Result<Self, Failure> {
         Reader(values).settings().map_err(Failure::config)
     }
 }
 
+/// Reads values by name. A name that is not in `KEYS` is a defect and panics.
 struct Reader<'a>(&'a Resolved);
 
 impl Reader<'_> {
+    /// One line for each field; whatever needs a rule has a method of its own.
     fn settings(&self) -> Result<Settings, String> {
         Ok(Settings {
             prefix: self.filled("graph.prefix").map(|text| self.prefix(text)).transpose()?,
@@ -218,6 +223,7 @@ impl Reader<'_> {
         })
     }
 
+    /// The limits that protect a server from one caller.
     fn bounds(&self) -> Bounds {
         let seconds = |name| Duration::from_secs(self.number(name).into());
         Bounds {
@@ -231,6 +237,7 @@ impl Reader<'_> {
         }
     }
 
+    /// The rules of crews.
     fn crew(&self) -> Result<CrewRule, String> {
         Ok(CrewRule {
             retry_max: self.number("crew.retry_max"),
@@ -249,6 +256,7 @@ impl Reader<'_> {
         })
     }
 
+    /// The executor of a crew's workers. A wrong name is refused at the start, not when the first worker should begin.
     fn crew_executor(&self) -> Result<Option<String>, String> {
         let Some(name) = self.filled("crew.executor") else { return Ok(None) };
         let executors = Executors::new(self.0.executors().to_vec())?;
@@ -260,6 +268,7 @@ impl Reader<'_> {
         Err(self.at("crew.executor", &words))
     }
 
+    /// The rules of jobs that agents do.
     fn runs(&self) -> Result<RunRule, String> {
         let seconds = |name| Duration::from_secs(self.number(name).into());
         let spec = self.spec_rules()?;
@@ -288,6 +297,7 @@ impl Reader<'_> {
         })
     }
 
+    /// Which repositories and webhooks a job may name.
     fn spec_rules(&self) -> Result<SpecRules, String> {
         let schemes = self.list("relay.git_schemes").iter().map(|word| word.to_lowercase());
         let git_hosts = self.list("relay.git_hosts").to_vec();
@@ -301,12 +311,14 @@ impl Reader<'_> {
         })
     }
 
+    /// The address of messages, judged as one in a job would be.
     fn webhook(&self, name: &str, rules: &SpecRules) -> Result<Option<String>, String> {
         let Some(url) = self.filled(name) else { return Ok(None) };
         judge_webhook(url, rules).map_err(|words| self.at(name, &words))?;
         Ok(Some(url.to_owned()))
     }
 
+    /// The secret that signs all messages; without it each org has one of its own.
     fn webhook_secret(&self) -> Result<Option<Secret>, String> {
         let name = "relay.webhook_secret";
         let Some(secret) = self.filled(name) else { return Ok(None) };
@@ -314,6 +326,7 @@ impl Reader<'_> {
         Ok(Some(Secret(secret.to_owned())))
     }
 
+    /// How agents are run here.
     fn agents(&self) -> Result<AgentsChoice, String> {
         Ok(AgentsChoice {
             executors: Executors::new(self.0.executors().to_vec())?,
@@ -335,6 +348,7 @@ impl Reader<'_> {
         let (mut base, mut pinned) = (BoardSettings::default(), Vec::new());
         for key in SettingKey::ALL {
             let (name, value) = (key.as_str(), self.0.value(key.as_str()).to_json());
+            // Each key is judged on top of those before it, so that the message names the right one.
             let mut judged = base.clone();
             judged.set(*key, &value, &agents).map_err(|words| self.at(name, &words))?;
             match self.0.origin(name) {
@@ -368,6 +382,7 @@ impl Reader<'_> {
         }
     }
 
+    /// The policy of the core: labels, gates, times.
     fn policy(&self) -> Result<Policy, String> {
         let name = "graph.statuses";
         let labels = parse_labels(&self.list(name).join(",")).map_err(|e| self.at(name, &e))?;
@@ -396,6 +411,7 @@ impl Reader<'_> {
         Ok(policy)
     }
 
+    /// The lengths of leases: shortest, usual, longest, in seconds.
     fn leases(&self, policy: &mut Policy) -> Result<(), String> {
         let [min, default, max] =
             ["execution.lease_min_sec", "execution.lease_default_sec", "execution.lease_max_sec"];
@@ -406,6 +422,7 @@ impl Reader<'_> {
         self.rising(default, max)
     }
 
+    /// The default contract, and how often and how fast a verification is tried again.
     fn verification(&self, policy: &mut Policy) -> Result<(), String> {
         policy.default_verification = match self.text("execution.default_verification") {
             "manual" => VerificationKind::Manual,
@@ -429,6 +446,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// A monthly limit; `None` is unlimited.
     fn limit(&self, name: &str) -> Option<u64> {
         match self.0.value(name) {
             Value::Integer(number) => Some(u64::try_from(*number).unwrap_or(0)),
@@ -442,11 +460,13 @@ impl Reader<'_> {
         })
     }
 
+    /// The toolsets of this server, in the order in which they were named.
     fn toolsets(&self) -> Result<Vec<&'static Toolset>, String> {
         let name = "mcp.toolsets";
         toolsets::parse(&self.list(name).join(",")).map_err(|e| self.at(name, &e))
     }
 
+    /// The address to listen on; `localhost` means 127.0.0.1.
     fn listen(&self) -> Result<SocketAddr, String> {
         let text = self.text("http.listen");
         let text = text
@@ -456,6 +476,8 @@ impl Reader<'_> {
         text.parse().map_err(|_| self.at("http.listen", &wrong))
     }
 
+    /// A name under which pages are kept apart from other programs of this machine. An IP address or `localhost` would
+    /// not do that.
     fn page_host(&self) -> Result<Option<String>, String> {
         let name = "web.host";
         let Some(text) = self.filled(name) else { return Ok(None) };
@@ -471,6 +493,7 @@ impl Reader<'_> {
         Ok(Some(text.to_ascii_lowercase()))
     }
 
+    /// The address that links in messages begin with. Characters that could change the meaning of a link are refused.
     fn public_url(&self) -> Result<Option<String>, String> {
         let name = "http.public_url";
         let Some(url) = self.filled(name) else { return Ok(None) };
@@ -486,6 +509,7 @@ impl Reader<'_> {
         Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
+    /// Which embedder is used; a named folder is a choice by itself.
     fn embedder(&self) -> Result<EmbedderChoice, String> {
         let folder = self.filled("knowledge.model").map(PathBuf::from);
         Ok(match self.text("knowledge.embedder") {
@@ -513,6 +537,7 @@ impl Reader<'_> {
         read.map_err(|words| self.at(name, &words))
     }
 
+    /// TCP ports that a confined program may connect to.
     fn ports(&self, name: &str) -> Result<SandboxPorts, String> {
         SandboxPorts::parse(self.list(name)).map_err(|words| self.at(name, &words))
     }
@@ -522,6 +547,7 @@ impl Reader<'_> {
         format!("{name} ({}): {words}", self.0.origin(name))
     }
 
+    /// The text of a key; keys of other kinds have none.
     fn text(&self, name: &str) -> &str {
         match self.0.value(name) {
             Value::Text(text) => text,
@@ -529,15 +555,18 @@ impl Reader<'_> {
         }
     }
 
+    /// The text of a key, unless it is empty.
     fn filled(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
+    /// The text of a key that must not be empty.
     fn required(&self, name: &str) -> Result<String, String> {
         let text = self.filled(name).ok_or_else(|| self.at(name, "cannot be empty"))?;
         Ok(text.to_owned())
     }
 
+    /// The number of a key; its range was judged when it was read.
     fn number(&self, name: &str) -> u32 {
         match self.0.value(name) {
             Value::Integer(number) => u32::try_from(*number).unwrap_or(u32::MAX),
@@ -545,14 +574,17 @@ impl Reader<'_> {
         }
     }
 
+    /// A number from 0 to 1, which is kept as text.
     fn fraction(&self, name: &str) -> f64 {
         self.text(name).parse().unwrap_or(1.0)
     }
 
+    /// Whether a key is `true`.
     fn boolean(&self, name: &str) -> bool {
         *self.0.value(name) == Value::Boolean(true)
     }
 
+    /// The items of a key.
     fn list(&self, name: &str) -> &[String] {
         match self.0.value(name) {
             Value::List(items) => items,

@@ -61,6 +61,7 @@ impl Value {
         }
     }
 
+    /// Reads a value of a file. Types must fit, since TOML has types; ranges are judged as in `from_text`.
     pub fn from_toml(key: &Key, value: &toml_edit::Value) -> Result<Self, String> {
         let wrong = |wanted: &str| format!("{} must be {wanted}", key.name);
         match key.kind {
@@ -97,6 +98,7 @@ impl Value {
         }
     }
 
+    /// The value for `--json`; a password in an address is hidden there, too.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Text(text) => json!(without_password(text)),
@@ -118,6 +120,7 @@ impl fmt::Display for Value {
     }
 }
 
+/// The parts between commas, without blanks and empty parts.
 fn items(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
@@ -125,6 +128,7 @@ fn items(text: &str) -> Vec<String> {
 /// An address without its password, so that it may be shown.
 pub fn without_password(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
+    // `user:password@host`. The last `@` ends the password, which may hold one itself.
     let in_front = || {
         let (user, _) = rest.rsplit_once('@')?;
         let (name, _) = user.split_once(':')?;

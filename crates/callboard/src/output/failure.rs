@@ -29,6 +29,7 @@ pub enum Failure {
     Silent(u8),
 }
 
+/// What is printed of a failure, for people on stderr and with `--json` as one object.
 #[derive(Clone, Debug)]
 pub struct Complaint {
     pub exit: Exit,
@@ -51,10 +52,12 @@ impl Failure {
         }))
     }
 
+    /// Arguments that cannot be carried out as they were given.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "INVALID_INPUT", message)
     }
 
+    /// A setting that is wrong; the message names the key and where it was set.
     pub fn config(message: impl std::fmt::Display) -> Self {
         Self::new(Exit::Usage, "INVALID_CONFIG", format!("invalid config: {message}"))
             .hint("callboard config shows every key")
@@ -65,6 +68,7 @@ impl Failure {
         Self::new(Exit::Failure, "IO_ERROR", format!("{what}: {error}"))
     }
 
+    /// The way out, as a command where there is one.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Self::Said(complaint) = &mut self {
             complaint.hint = Some(hint.into());
@@ -92,6 +96,7 @@ impl Failure {
         self
     }
 
+    /// Says that the command may succeed later without any change.
     pub fn retryable(mut self) -> Self {
         if let Self::Said(complaint) = &mut self {
             complaint.retryable = true;
@@ -119,6 +124,7 @@ impl Failure {
         self
     }
 
+    /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Said(complaint) => complaint.exit as u8,
@@ -200,6 +206,7 @@ impl From<StoreError> for Failure {
     }
 }
 
+/// The exit code of an error, by who has to act: the caller, another holder, a gate, or the machine.
 pub fn exit_of(error: &EngineError) -> Exit {
     match error {
         EngineError::Refused(refusal) => exit_of_refusal(refusal),
@@ -209,6 +216,7 @@ pub fn exit_of(error: &EngineError) -> Exit {
     }
 }
 
+/// The match names every refusal, so that a new one gets its exit code on purpose.
 fn exit_of_refusal(refusal: &Refusal) -> Exit {
     match refusal {
         Refusal::InvalidInput { .. }
@@ -274,7 +282,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::PlanDecided { .. }
         | Refusal::AgentExists { .. }
         | Refusal::AgentState { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::KeyReused { .. }
         | Refusal::AnswerNotKept { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
@@ -337,7 +345,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::AgentState { .. }
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }

@@ -1,5 +1,6 @@
 //! Waits of the board across processes, how they end, and which tools a client sees.
 
+use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -44,26 +45,61 @@ fn stores(test: impl Fn(&[&str])) {
     }
 }
 
+/// A server whose looks at the log are traced into a file.
+fn start_traced(folder: &Path, store: &[&str], looks: &Path) -> Peer {
+    let mut mcp = command(folder);
+    mcp.args(store).args(["mcp", "--toolsets", "board"]).args(WORKER);
+    mcp.env("CALLBOARD_LOG", "callboard_store::looks=trace");
+    let mut peer = Peer::with_errors_to(mcp, File::create(looks).unwrap().into());
+    peer.hello();
+    peer
+}
+
+/// How many looks found news because the bell rang, not because a second had passed.
+fn news_by_bell(looks: &Path) -> usize {
+    let (mut last, mut count) = (0, 0);
+    // The last line may be half written.
+    for look in fs::read_to_string(looks).unwrap().lines().map(serde_json::from_str::<Value>) {
+        let Ok(look) = look else { continue };
+        let seen = look["fields"]["seen"].as_u64().unwrap_or(last);
+        count += usize::from(seen > last && look["fields"]["by"] == "bell");
+        last = seen;
+    }
+    count
+}
+
 #[test]
 fn a_wait_hears_what_another_process_did() {
     stores(|store| {
         let board = board();
+        let looks = board.path().join("looks");
         let mut boss = start(board.path(), store, ADMIN);
-        let mut waiter = start(board.path(), store, WORKER);
+        let mut waiter = start_traced(board.path(), store, &looks);
         let task = make(&mut boss);
-        let mut answer = Value::Null;
-        // The first wait of a process also begins the watch of the bell, and must miss nothing meanwhile.
-        for status in ["IN_PROGRESS", "BACKLOG", "IN_PROGRESS"] {
+        let mut move_and_hear = |status: &str| {
             let waiting = wait(&mut waiter, json!({"task_id": task, "timeout_seconds": 30.0}));
             boss.call("tasks_move", json!({"task_id": task, "status": status})).unwrap();
-            let moved = Instant::now();
-            answer = reply(&waiter.answer(waiting)).unwrap();
-            assert!(moved.elapsed() < Duration::from_secs(1), "{:?}", moved.elapsed());
+            let answer = reply(&waiter.answer(waiting)).unwrap();
             assert_eq!(answer["current_status"], status, "{answer}");
+            answer
+        };
+        // The first wait of a process also begins the watch of the bell, and must miss nothing meanwhile.
+        move_and_hear("IN_PROGRESS");
+        let mut rounds = 0;
+        // A poll may come between a commit and its ring, so a single move proves nothing.
+        while news_by_bell(&looks) < 3 {
+            rounds += 1;
+            assert!(
+                rounds <= 20,
+                "only the poll finds news: {}",
+                fs::read_to_string(&looks).unwrap()
+            );
+            move_and_hear("BACKLOG");
+            let answer = move_and_hear("IN_PROGRESS");
+            assert_eq!(answer["code"], "TASK_CHANGED", "{answer}");
+            assert_eq!(answer["previous_status"], "BACKLOG");
+            assert_eq!(answer["changed_at"], answer["task"]["updated_at"]);
         }
-        assert_eq!(answer["code"], "TASK_CHANGED", "{answer}");
-        assert_eq!(answer["previous_status"], "BACKLOG");
-        assert_eq!(answer["changed_at"], answer["task"]["updated_at"]);
     });
 }
 
@@ -74,10 +110,10 @@ fn waits_block_nothing_else_on_their_connection() {
     let task = make(&mut boss);
     let arguments = json!({"task_id": task, "timeout_seconds": 30.0});
     let waits: Vec<u64> = (0..10).map(|_| wait(&mut boss, arguments.clone())).collect();
-    let listed = Instant::now();
     let list = boss.call("tasks_list", json!({})).unwrap();
-    assert!(listed.elapsed() < Duration::from_secs(1), "{:?}", listed.elapsed());
     assert_eq!(list["count"], 1);
+    let ended = boss.notes.iter().find(|note| waits.iter().any(|id| note["id"] == *id));
+    assert_eq!(ended, None, "the list was answered while every wait still waited");
     let moved = boss.call("tasks_move", json!({"task_id": task, "status": "DONE"})).unwrap();
     assert_eq!(moved["code"], "MOVED");
     for id in waits {
@@ -103,11 +139,14 @@ fn a_wait_ends_with_its_caller_and_with_its_server() {
     let task = make(&mut boss);
     let arguments = json!({"task_id": task, "timeout_seconds": 900.0});
     let canceled = wait(&mut boss, arguments.clone());
-    let began = Instant::now();
     let params = json!({"requestId": canceled, "reason": "enough"});
     boss.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    // The wait would go on for 15 minutes; its end is noted although its caller gets no answer.
+    let began = Instant::now();
+    while refused_calls(board.path(), &[]).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the wait outlives its caller");
+    }
     boss.call("tasks_list", json!({})).unwrap();
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 
     let stopped = wait(&mut boss, arguments);
     let pid = Pid::from_raw(boss.child.id() as i32).unwrap();

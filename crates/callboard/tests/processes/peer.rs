@@ -90,7 +90,7 @@ impl Peer {
         Self::with_errors_to(command, Stdio::piped())
     }
 
-    fn with_errors_to(mut command: Command, errors: Stdio) -> Self {
+    pub fn with_errors_to(mut command: Command, errors: Stdio) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let input = child.stdin.take();

@@ -16,6 +16,7 @@ pub struct Letter {
 }
 
 impl Letter {
+    /// Cuts both texts to the limits of a mail. A rule must not fail because its own letter is too long.
     fn new(subject: impl Into<String>, body: String) -> Self {
         let subject: String = subject.into().chars().take(SUBJECT_CHARS_MAX).collect();
         let end = body.floor_char_boundary(BODY_BYTES_MAX);
@@ -23,6 +24,7 @@ impl Letter {
     }
 }
 
+/// To a worker that gets a task: the task, its place, and how to go on. `misses` says why there is no worktree.
 pub fn assigned(
     task: &Task,
     body: &str,
@@ -57,11 +59,13 @@ pub fn assigned(
     Letter::new("Task Assignment", text)
 }
 
+/// To a worker that lost its task to another.
 pub fn reassigned(task: &Task, to: &str) -> Letter {
     let text = format!("Task {} ({}) is with {to} now. Leave it alone.", task.name(), task.title);
     Letter::new(format!("Task Reassigned: {}", task.title), text)
 }
 
+/// To the supervisor: work waits for a review.
 pub fn to_review(task: &Task, worker: &str, url: Option<&str>) -> Letter {
     let mut text = format!("{worker} asks for a review of task {}: {}", task.name(), task.title);
     if let Some(url) = url {
@@ -70,17 +74,21 @@ pub fn to_review(task: &Task, worker: &str, url: Option<&str>) -> Letter {
     Letter::new(format!("Task Complete: {}", task.title), text)
 }
 
+/// To the supervisor: a worker cannot go on.
 pub fn blocked(task: &Task, worker: &str, reason: &str) -> Letter {
     let text =
         format!("{worker} cannot go on with task {}: {}\n\n{reason}", task.name(), task.title);
     Letter::new(format!("Task Blocked: {}", task.title), text)
 }
 
+/// To the supervisor: a worker gave its task up.
 pub fn failed(task: &Task, worker: &str, reason: &str) -> Letter {
     let text = format!("{worker} gave up task {}: {}\n\n{reason}", task.name(), task.title);
     Letter::new(format!("Task Failed: {}", task.title), text)
 }
 
+/// To the supervisor and to people: a worker's agent failed too often, and the worker gets no task automatically any
+/// more.
 pub fn runs_failed(task: &Task, worker: &str, reason: &str) -> Letter {
     let text = format!(
         "Task {} ({}) is given up, and {worker} gets nothing more by itself.\n\n{reason}",
@@ -90,6 +98,8 @@ pub fn runs_failed(task: &Task, worker: &str, reason: &str) -> Letter {
     Letter::new(format!("Task Failed: {}", task.title), text)
 }
 
+/// About a worker that has been silent for too long. Nothing is decided automatically: a long build looks just like a
+/// dead agent.
 pub fn silent(task: &Task, worker: &str, after_s: u32) -> Letter {
     let text = format!(
         "{worker} has task {} ({}) and has said nothing for {after_s} seconds. Nothing was done about it: \
@@ -100,11 +110,13 @@ pub fn silent(task: &Task, worker: &str, after_s: u32) -> Letter {
     Letter::new(format!("Worker Silent: {worker}"), text)
 }
 
+/// To a worker whose work was sent back.
 pub fn changes_requested(task: &Task, feedback: &str) -> Letter {
     let text = format!("Task {}: {}\n\n{feedback}", task.name(), task.title);
     Letter::new("Changes Requested", text)
 }
 
+/// To workers whose branch is behind the epic's, with the command to run.
 pub fn rebase_required(task: &str, title: &str, epic_branch: &str, is_remote: bool) -> Letter {
     let command = match is_remote {
         true => format!("git fetch origin && git rebase origin/{epic_branch}"),
@@ -116,6 +128,7 @@ pub fn rebase_required(task: &str, title: &str, epic_branch: &str, is_remote: bo
     Letter::new("Rebase Required", text)
 }
 
+/// To people: an epic is over and its pull request waits.
 pub fn epic_complete(epic: &Task, url: &str, completed: usize, failed: usize) -> Letter {
     let mut text = format!(
         "Epic {}: {}\n\n{completed} tasks completed, {failed} failed.\n\nPlease look at {url}",

@@ -3,10 +3,8 @@
 
 use super::state::{EpicState, TaskState};
 use crate::decide::AGENT_LINGERS;
-use crate::pulls::forge::{ForgeKind, PullRef};
-use crate::pulls::{MERGED, Pull};
+use crate::ids::TaskId;
 use crate::refusal::Refusal;
-use crate::time::Timestamp;
 
 fn state(message: impl Into<String>) -> Refusal {
     Refusal::AgentState { message: message.into() }
@@ -28,42 +26,6 @@ pub fn judge_review(stands: TaskState) -> Result<(), Refusal> {
 /// The refusal of an approval while an agent is at work on the task: its later changes would not be reviewed.
 pub fn agent_lingers() -> Refusal {
     state(AGENT_LINGERS)
-}
-
-/// What an approval does with the pull requests of its task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReviewPull {
-    /// Merged since the task came into review. Only the task is left to be closed, unless its worktree `went_on`.
-    Merged(Pull),
-    /// The page that a caller named is merged as it is.
-    Named(Pull),
-    /// A pull request with all the work of the worktree is opened, or the open one is brought up to date.
-    OfWorktree,
-}
-
-impl ReviewPull {
-    /// Judges the newest pull request that is not a job's. `pulls` are those of the task, newest first; `phase_at` is
-    /// when the task came into review.
-    pub fn of(pulls: Vec<Pull>, phase_at: Timestamp) -> Self {
-        match pulls.into_iter().find(|pull| pull.job.is_none()) {
-            Some(pull) if pull.status == MERGED && pull.changed_at >= phase_at => {
-                Self::Merged(pull)
-            }
-            // Callboard knows the head of every pull request that it opened itself.
-            Some(pull) if pull.is_open() && pull.head.is_empty() => Self::Named(pull),
-            Some(_) | None => Self::OfWorktree,
-        }
-    }
-}
-
-/// Whether a worktree on `branch` may have work after a merged pull request.
-pub fn may_go_on(pull: &Pull, branch: &str) -> bool {
-    !pull.head.is_empty() && pull.branch == branch
-}
-
-/// Whether a worktree has work after the head with which a pull request was merged.
-pub fn went_on(pull: &Pull, head: &str, is_clean: bool) -> bool {
-    head != pull.head || !is_clean
 }
 
 /// The branch of a task's work and the branch it goes into. `worktree` is the target and, where there is a worktree, its
@@ -90,20 +52,13 @@ pub fn no_branch() -> Refusal {
 }
 
 /// The refusal of an approval with nothing to merge from.
-pub fn no_pull() -> Refusal {
+pub fn nothing_to_merge() -> Refusal {
     state("Task has no PR or branch")
 }
 
-/// The page of a pull request at a forge.
-pub fn judge_page(url: &str) -> Result<(ForgeKind, PullRef), Refusal> {
-    let is_page = url.starts_with("http://") || url.starts_with("https://");
-    let read = |kind| PullRef::parse(kind, url).ok().map(|pull| (kind, pull));
-    let page = [ForgeKind::GitHub, ForgeKind::GitLab].into_iter().find_map(read);
-    page.filter(|_| is_page).ok_or_else(|| {
-        let words = "prUrl must be a pull request of this task: its page at GitHub or GitLab, or \
-             callboard://pr/N";
-        Refusal::CrewInput { message: words.into() }
-    })
+/// The refusal of work that conflicts with the branch it goes to. `files` is empty where only the forge saw the conflict.
+pub fn conflict(task: TaskId, files: Vec<String>) -> Refusal {
+    Refusal::MergeConflict { task, files }
 }
 
 /// How far an epic is on the way to its own pull request.

@@ -1,11 +1,10 @@
 //! What a sweep looks for in a crew's tasks and workers. The store finds candidates by conditions on its columns
-//! (`crates/store/src/epics.rs`); these functions judge the rows that are read for them, and decide where both differ.
+//! (`crates/store/src/crew/epics.rs`); these functions judge the rows that are read for them, and decide where both differ.
 
 use super::AgentId;
 use super::state::worker_of;
 use crate::board::card::Card;
 use crate::policy::Phase;
-use crate::pulls::{MERGED, Pull};
 use crate::task::Task;
 use crate::task::attempt::Attempt;
 use crate::time::Timestamp;
@@ -26,19 +25,6 @@ pub fn is_waiting(
 /// Whether a task is left over from an epic that was given up.
 pub fn is_orphan(task: &Task, epic: &Task) -> bool {
     !task.phase.is_closed() && epic.phase == Phase::ClosedCanceled
-}
-
-/// The pull request by whose merge a task in review is done: its merge was approved and came after the task's review
-/// began, and no other pull request is open. `pulls` are those of the task, newest first; of several merged ones the
-/// newest is meant.
-pub fn merged_pull(task: &Task, pulls: Vec<Pull>) -> Option<Pull> {
-    let pulls: Vec<Pull> = pulls.into_iter().filter(|pull| pull.job.is_none()).collect();
-    let is_approved =
-        |pull: &Pull| pull.status == MERGED && pull.is_awaited && pull.changed_at >= task.phase_at;
-    let is_done = task.phase == Phase::Review
-        && pulls.iter().any(is_approved)
-        && !pulls.iter().any(Pull::is_open);
-    pulls.into_iter().find(|pull| is_done && pull.status == MERGED)
 }
 
 /// Whether a worker keeps its task: the task is open, and no other actor holds it. `live` is the task's live attempt.

@@ -10,6 +10,7 @@ use crate::crew::{Agent, AgentId};
 use crate::event::{About, Event, EventName};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::{Label, Phase};
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::{Hold, Refusal};
 use crate::runs::job::Job;
 use crate::runs::run::Run;
@@ -66,8 +67,7 @@ impl<'w> Draft<'w> {
     /// Starts from the subject. A lease that is over is ended first, so that every rule sees the task as it is now.
     /// If the command is then refused, that end is not written either.
     pub fn of_task(world: &'w World<'w>, id: TaskId, now: Timestamp) -> Result<Self, Refusal> {
-        let subject =
-            world.subject.as_ref().ok_or_else(|| Refusal::TaskNotFound { task: id.to_string() })?;
+        let subject = world.subject.as_ref().or_not_found(&id)?;
         let mut draft = Self {
             world,
             subject,

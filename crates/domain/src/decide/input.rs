@@ -1,12 +1,13 @@
 //! Judging input: lengths, blanks, paths. Messages name the field.
 
 use crate::command::NewCheck;
+use crate::forge::{ForgeKind, ForgeRef, ForgeRefError};
 use crate::limits::*;
-use crate::pulls::forge::{ForgeKind, PullRef, PullRefError};
 use crate::refusal::Refusal;
 use crate::task::contract::{VerificationContract, VerificationKind};
 use crate::task::{Check, CheckKind};
 
+/// A title, without blanks around it.
 pub(crate) fn title(text: &str) -> Result<String, Refusal> {
     let text = text.trim();
     if text.is_empty() {
@@ -16,6 +17,7 @@ pub(crate) fn title(text: &str) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
+/// A body; it may be empty. The limit is in bytes, since the store keeps bytes.
 pub(crate) fn body(text: &str) -> Result<String, Refusal> {
     if text.len() > BODY_BYTES_MAX {
         let message = format!("body must be at most {BODY_BYTES_MAX} bytes, got {}", text.len());
@@ -24,6 +26,7 @@ pub(crate) fn body(text: &str) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
+/// A priority from 0 (first) to 1000.
 pub(crate) fn priority(given: u16) -> Result<u16, Refusal> {
     if given > crate::task::PRIORITY_MAX {
         let message = format!("priority must be 0..1000, got {given}");
@@ -46,6 +49,7 @@ pub(crate) fn said<'t>(
     Ok(text)
 }
 
+/// A text that may be left out, but not blank.
 pub(crate) fn optional(
     field: &str,
     text: Option<&String>,
@@ -57,6 +61,7 @@ pub(crate) fn optional(
     }
 }
 
+/// Refuses a text of more characters than `chars_max`.
 pub(crate) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), Refusal> {
     // A text has at most as many characters as bytes, so short texts are never counted.
     if text.len() <= chars_max {
@@ -110,18 +115,20 @@ pub(crate) fn contract(
 /// Refuses a reference that its forge cannot be asked about.
 pub(crate) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
     let Some(given) = given else { return Ok(()) };
-    let refuse = |error: PullRefError| {
+    let refuse = |error: ForgeRefError| {
         Refusal::invalid_field("externalRef", format!("externalRef: {error}"))
     };
     match kind.forge() {
-        Some(forge) => PullRef::parse(forge, given).map(|_| ()).map_err(refuse),
-        None => PullRef::parse(ForgeKind::GitHub, given)
-            .or_else(|_| PullRef::parse(ForgeKind::GitLab, given))
+        Some(forge) => ForgeRef::parse(forge, given).map(|_| ()).map_err(refuse),
+        // A contract without a forge still keeps a reference for people, so it must be one of some forge.
+        None => ForgeRef::parse(ForgeKind::GitHub, given)
+            .or_else(|_| ForgeRef::parse(ForgeKind::GitLab, given))
             .map(|_| ())
             .map_err(refuse),
     }
 }
 
+/// The contract as it was given. The core does not read it; agents do.
 pub(crate) fn execution_contract(given: Option<&String>) -> Result<Option<String>, Refusal> {
     match given {
         Some(text) if text.len() > CONTRACT_BYTES_MAX => {
@@ -134,6 +141,7 @@ pub(crate) fn execution_contract(given: Option<&String>) -> Result<Option<String
     }
 }
 
+/// The checks of a task, all without a result. Messages count from 0, as callers name checks.
 pub(crate) fn checks(given: &[NewCheck]) -> Result<Vec<Check>, Refusal> {
     if given.len() > CHECKS_MAX {
         let message = format!("at most {CHECKS_MAX} checks, got {}", given.len());
@@ -142,6 +150,7 @@ pub(crate) fn checks(given: &[NewCheck]) -> Result<Vec<Check>, Refusal> {
     given.iter().enumerate().map(|(index, new)| check(index, new)).collect()
 }
 
+/// One check: with a command it runs, without one a person attests it.
 fn check(index: usize, new: &NewCheck) -> Result<Check, Refusal> {
     let refuse = |what: &str| Refusal::invalid(format!("check {index}: {what}"));
     let desc = new.desc.trim();

@@ -9,10 +9,12 @@ use crate::decide::input;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::knowledge::*;
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::{Quota, Refusal};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Stores an entry, perhaps linked to a task and in the place of an older one. The quota is judged last.
 pub(crate) fn knowledge_store(
     world: &World<'_>,
     given: &KnowledgeStore,
@@ -25,9 +27,9 @@ pub(crate) fn knowledge_store(
     entry.expires_at = given.expires_at;
     let mut about = None;
     if let Some((task, kind)) = given.task {
-        let subject = world.subject.as_ref();
-        let subject = subject.ok_or_else(|| Refusal::TaskNotFound { task: task.to_string() })?;
+        let subject = world.subject.as_ref().or_not_found(&task)?;
         about = Some(About { project: subject.task.project, task, attempt: None });
+        // A task that only used the entry is not its source.
         entry.source_task = (kind == EdgeKind::Produced).then_some(task);
     }
     if let Some(old) = given.supersedes
@@ -78,11 +80,13 @@ pub(crate) fn learn(draft: &mut Draft<'_>, entries: Vec<KnowledgeEntry>) {
     }
 }
 
+/// The event of a stored entry.
 fn stored(entry: &KnowledgeEntry, about: Option<About>) -> Event {
     let (actor, data) = (entry.created_by.clone(), said_of(entry));
     Event { actor, name: EventName::KnowledgeStored, about, data }
 }
 
+/// The keys of that event: without the body, which the log does not need.
 fn said_of(entry: &KnowledgeEntry) -> Value {
     json!({
         "knowledge": entry.id,
@@ -144,6 +148,7 @@ pub fn tags(given: &[String]) -> Result<Vec<String>, String> {
     Ok(tags)
 }
 
+/// `two-words`: no empty word, so no dash at either end and none doubled.
 fn is_kebab_case(tag: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())

@@ -35,11 +35,16 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, World};
 
+/// Judges a command on the rows of `world`, and answers with everything to write. Three rules look at the finished
+/// change of any command: a block that the change answers is lifted, checks that its move into review asks for are
+/// queued, and messages about it are addressed.
 pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     let mut change = judged(world, command, now)?;
     block::answered(world, command, &mut change);
     review::checks::checks_queued(world, command, &mut change, now);
     delivery::told(world, &mut change, now);
+    // Readers of the log trust the table of keys in `event/names.rs`. A build with debug assertions, and so every test,
+    // refuses an event that the table does not describe.
     debug_assert_eq!(unlisted(&change), None, "a key is missing in `event/names.rs`");
     Ok(change)
 }
@@ -49,6 +54,7 @@ fn unlisted(change: &Change) -> Option<&Event> {
     change.events.iter().find(|event| !event.read().unlisted(event.name).is_empty())
 }
 
+/// One line for each command: the rule has the name of its command. No rule stands here.
 fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     match command {
         Command::TaskCreate(c) => task::task_create(world, c, now),

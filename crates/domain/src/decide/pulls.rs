@@ -17,6 +17,7 @@ use crate::runs::run::{ArtifactName, PullRequest};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Records the pull request of a job, or what became of it. A local one gets the next number of its org.
 pub(crate) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<Change, Refusal> {
     let mut step = Step::of(world, new.job, now)?;
     let known = step.run.pr.as_ref();
@@ -72,6 +73,8 @@ pub(crate) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<C
     Ok(change)
 }
 
+/// Records the pull request of a task's branch. The open one of the same branch and base is brought up to date and
+/// keeps its number.
 pub(crate) fn pull_open(
     world: &World<'_>,
     new: &PullOpen,
@@ -100,6 +103,7 @@ pub(crate) fn pull_open(
         base: new.base.clone(),
         head: new.head.clone(),
         title: new.title.clone(),
+        // An approval was for the head it saw.
         is_awaited: known.is_some_and(|known| known.is_awaited && known.head == new.head),
         // The merge was wanted for the old head. A forge would also merge the commits after it, so it is called off
         // there.
@@ -137,6 +141,7 @@ pub(crate) fn pull_settle(
     let known = world.pulls.iter().find(is_it);
     let news = known.filter(|pull| match &settle.step {
         PullStep::Awaited => pull.is_open() && !pull.is_awaited,
+        // A task that is back in review may want the merge again.
         PullStep::Revoked => is_wanted(pull) && draft.task.phase != Phase::Review,
         PullStep::CalledOff => pull.is_open() && pull.is_revoked,
         PullStep::Merged { .. } => pull.status != MERGED,
@@ -149,7 +154,7 @@ pub(crate) fn pull_settle(
             let pull = Pull { is_awaited: true, is_revoked: false, ..pull };
             put(&mut draft, EventName::PrUpdated, pull);
         }
-        PullStep::Revoked => revoke(&mut draft),
+        PullStep::Revoked => draft.merges_revoke(),
         PullStep::CalledOff => {
             draft.entry("called off the merge of a pull request", Some(pull.url.clone()));
             put(&mut draft, EventName::PrUpdated, Pull { is_revoked: false, ..pull });
@@ -174,25 +179,14 @@ pub(crate) fn pull_settle(
     Ok(draft.done())
 }
 
+/// Whether a forge has the pull request, so that it must be told, too.
 fn is_elsewhere(pull: &Pull) -> bool {
     pull.forge != LOCAL
 }
 
+/// Whether a merge of the task's own pull request is still to come.
 fn is_wanted(pull: &Pull) -> bool {
     pull.is_open() && pull.is_awaited && pull.job.is_none()
-}
-
-/// Revokes the merges that are wanted of the subject's pull requests. Those at a forge are called off there later.
-pub(crate) fn revoke(draft: &mut Draft<'_>) {
-    for pull in draft.world.pulls.iter().filter(|pull| is_wanted(pull)) {
-        let pull = Pull {
-            is_awaited: false,
-            is_revoked: is_elsewhere(pull),
-            changed_at: draft.now,
-            ..pull.clone()
-        };
-        put(draft, EventName::PrUpdated, pull);
-    }
 }
 
 /// Tells a worker that still works on the task: its work so far is in the base, and the rest starts from there.
@@ -207,25 +201,43 @@ fn tell(draft: &mut Draft<'_>, pull: &Pull, behind: &Behind) {
     mail(draft, behind.mail, None, Some(&behind.worker), letter);
 }
 
-/// Marks local pull requests as merged. The branch is their only truth, however its work got into the base.
-pub(crate) fn branches_merged(draft: &mut Draft<'_>, branches: &[MergedBranch]) {
-    for MergedBranch { repo, branch, commit } in branches {
-        let is_its = |pull: &&Pull| {
-            let place = pull.forge == LOCAL && pull.repo == *repo && pull.branch == *branch;
-            pull.is_open() && place && pull.job.is_none()
-        };
-        for pull in draft.world.pulls.iter().filter(is_its) {
-            merged(draft, Pull { changed_at: draft.now, ..pull.clone() }, commit.clone());
+/// What the rules of reviews and of crews do to the pull requests of their subject.
+impl Draft<'_> {
+    /// Revokes the merges that are wanted of the subject's pull requests. Those at a forge are called off there later.
+    pub fn merges_revoke(&mut self) {
+        for pull in self.world.pulls.iter().filter(|pull| is_wanted(pull)) {
+            let pull = Pull {
+                is_awaited: false,
+                is_revoked: is_elsewhere(pull),
+                changed_at: self.now,
+                ..pull.clone()
+            };
+            put(self, EventName::PrUpdated, pull);
+        }
+    }
+
+    /// Marks local pull requests as merged. The branch is their only truth, however its work got into the base.
+    pub fn branches_merged(&mut self, branches: &[MergedBranch]) {
+        for MergedBranch { repo, branch, commit } in branches {
+            let is_its = |pull: &&Pull| {
+                let place = pull.forge == LOCAL && pull.repo == *repo && pull.branch == *branch;
+                pull.is_open() && place && pull.job.is_none()
+            };
+            for pull in self.world.pulls.iter().filter(is_its) {
+                merged(self, Pull { changed_at: self.now, ..pull.clone() }, commit.clone());
+            }
         }
     }
 }
 
+/// Marks a pull request as merged. The commit is `None` where the forge does not say it.
 fn merged(draft: &mut Draft<'_>, pull: Pull, commit: Option<String>) {
     let status = MERGED.into();
     let pull = Pull { status, merge_commit: commit, is_revoked: false, ..pull };
     put(draft, EventName::PrMerged, pull);
 }
 
+/// Writes a pull request with its event.
 fn put(draft: &mut Draft<'_>, name: EventName, pull: Pull) {
     let data = json!({
         "forge": pull.forge,

@@ -14,6 +14,8 @@ use crate::world::{CrewWrite, OrgWrite, Write};
 pub struct NotFetched(pub TaskId);
 
 impl Desk {
+    /// Carries out one write. A command's writes come in the order in which `decide` made them, and a batch's commands
+    /// in the order of the queue, so each sees the rows as the ones before left them.
     pub fn apply(&mut self, write: Write) -> Result<(), NotFetched> {
         let Self { now, rows, touched } = self;
         match write {
@@ -23,6 +25,8 @@ impl Desk {
             Write::TaskUpdate { task } => {
                 let id = task.id;
                 let known = &mut self.task(id)?.task;
+                // Most updates only move a task. PostgreSQL writes those few columns of a whole batch in one statement,
+                // and whole rows only for tasks that were edited.
                 let only_moved = known.only_moves_to(&task);
                 *known = task;
                 self.touched.tasks.insert(id);
@@ -30,6 +34,7 @@ impl Desk {
                     self.touched.tasks_edited.insert(id);
                 }
             }
+            // A parent need not be the subject, so it is marked without a copy of its whole row.
             Write::PlanMark { task: id } => {
                 let task = &mut self.task(id)?.task;
                 if !task.is_plan {
@@ -42,6 +47,7 @@ impl Desk {
                 let now = *now;
                 self.task(task)?.removed_at = Some(now);
                 self.touched.tasks.insert(task);
+                // Drafts of comments, viewed files and looks go with their task.
                 self.touched.reviews_gone.insert(task);
                 self.rows.drafts.retain(|_, draft| draft.task != task);
             }
@@ -98,6 +104,8 @@ impl Desk {
                 touched.jobs.insert(job.id);
                 rows.jobs.insert(job.id, job);
             }
+            // A running job goes on; the changed `created_at` tells its end that it was requested again. A waiting one
+            // keeps its count of tries.
             Write::JobPut { job } => {
                 let job = match rows.jobs.get(&job.id) {
                     Some(known) if matches!(known.state, JobState::Running { .. }) => {
@@ -147,10 +155,13 @@ impl Desk {
         Ok(())
     }
 
+    /// The rows of a task that a write names. A missing one is a defect of `Command::needs`, never the caller's fault.
     fn task(&mut self, id: TaskId) -> Result<&mut TaskRows, NotFetched> {
         self.rows.tasks.get_mut(&id).ok_or(NotFetched(id))
     }
 
+    /// Puts a new task on the desk. Its number is the newest of its prefix from now on, so the next task of the batch
+    /// gets the one after it.
     fn task_insert(
         &mut self,
         task: Task,
@@ -175,10 +186,12 @@ impl Desk {
         deps.iter().try_for_each(|dep| self.dep_insert(id, *dep))
     }
 
+    /// Adds an edge at both of its ends. Positions only grow: deps are shown in the order in which they were added.
     fn dep_insert(&mut self, task: TaskId, dep: TaskId) -> Result<(), NotFetched> {
         let deps = &mut self.task(task)?.deps;
         let position = deps.last().map_or(0, |(position, _)| position + 1);
         deps.push((position, dep));
+        // Dependents are kept sorted by id, so that both backends and the rule tables walk them in one order.
         let dependents = &mut self.task(dep)?.dependents;
         if let Err(place) = dependents.binary_search(&task) {
             dependents.insert(place, task);
@@ -187,6 +200,7 @@ impl Desk {
         Ok(())
     }
 
+    /// Removes an edge. An edge that was added in this batch was never written, so nothing is left to delete.
     fn dep_delete(&mut self, task: TaskId, dep: TaskId) -> Result<(), NotFetched> {
         self.task(task)?.deps.retain(|(_, id)| *id != dep);
         if let Some(dep) = self.rows.tasks.get_mut(&dep) {
@@ -198,6 +212,8 @@ impl Desk {
         Ok(())
     }
 
+    /// Changes the count of open deps of each task that depends on `dep`: -1 when it closes, +1 when it opens again. A
+    /// dependent that is only here for its count has no whole row on the desk.
     fn dependents_adjust(&mut self, dep: TaskId, delta: i32) -> Result<(), NotFetched> {
         let Self { rows, touched, .. } = self;
         for id in rows.tasks.get(&dep).ok_or(NotFetched(dep))?.dependents.clone() {
@@ -215,6 +231,8 @@ impl Desk {
         Ok(())
     }
 
+    /// Carries out a write on rows of the org. Backends get these writes as they are, in their order, because the rows
+    /// are few and the commands rare.
     fn apply_to_org(&mut self, write: OrgWrite) {
         let rows = &mut self.rows.org;
         match &write {
@@ -239,6 +257,8 @@ impl Desk {
         self.touched.org.push(write);
     }
 
+    /// Carries out a write on rows of a crew. The count of workers is kept up to date, so that two agents added in one
+    /// batch cannot pass the limit together.
     fn apply_to_crew(&mut self, write: CrewWrite) {
         let rows = &mut self.rows.crew;
         match &write {
@@ -258,6 +278,7 @@ impl Desk {
                     mail.read_at = Some(*at);
                 }
             }
+            // No rule reads the log of decisions.
             CrewWrite::DecisionInsert { .. } => {}
         }
         self.touched.crew.push(write);

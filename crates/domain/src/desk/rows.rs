@@ -92,6 +92,7 @@ pub struct OrgRows {
 }
 
 impl TaskRows {
+    /// A task with nothing around it yet.
     pub fn of(task: Task, removed_at: Option<Timestamp>) -> Self {
         Self {
             task,
@@ -150,6 +151,8 @@ impl Rows {
         self.attempts.get(&task.newest_attempt?)
     }
 
+    /// A dep as it stands after the commands before this one: a task on the desk is newer than the dep that was
+    /// fetched.
     pub fn dep(&self, id: TaskId) -> Option<Dep> {
         let fetched = self.deps.get(&id);
         let Some(TaskRows { task, removed_at, .. }) = self.tasks.get(&id) else {
@@ -163,6 +166,7 @@ impl Rows {
         Some(Dep { id: task.id, label, phase: task.phase, removed, lease_expires_at })
     }
 
+    /// The deps of a task, in their order.
     pub fn deps_of(&self, rows: &TaskRows) -> Vec<Dep> {
         rows.deps.iter().filter_map(|(_, dep)| self.dep(*dep)).collect()
     }

@@ -15,6 +15,8 @@ use crate::task::comment::Comment;
 use crate::world::{CrewWorld, LastEntry, OrgWorld, Subject, World};
 
 impl Desk {
+    /// The world in which `decide` judges the command. Only what `Command::needs` names is copied: a desk of PostgreSQL
+    /// holds the rows of a whole batch, and a rule must not see more on one database than on the other.
     pub fn world<'a>(&self, policy: &'a Policy, actor: &'a Actor, command: &Command) -> World<'a> {
         let needs = command.needs(actor);
         let rows = &self.rows;
@@ -61,6 +63,7 @@ impl Desk {
         }
     }
 
+    /// The attempt that the command names by its id, or by the key under which its actor began it.
     fn attempt(&self, needs: &Needs) -> Option<&Attempt> {
         match (&needs.attempt, &needs.attempt_by_key) {
             (Some(id), _) => self.rows.attempts.get(id),

@@ -13,9 +13,9 @@ mod vibe_kanban;
 use serde::{Deserialize, Serialize};
 
 use crate::command::NewCheck;
+use crate::forge::ForgeKind;
 use crate::limits::{IMPORT_BYTES_MAX, IMPORTED_AT_ONCE_MAX, REFERENCE_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::Phase;
-use crate::pulls::forge::ForgeKind;
 use crate::text::is_obeyed;
 use crate::words::words;
 

@@ -1,7 +1,7 @@
 //! Pull requests that Callboard opened or was told of, at any forge. At the forge `local` they are Callboard's own
 //! records, numbered per org, and merged with plain git.
 
-pub mod forge;
+pub mod review;
 
 use crate::ids::TaskId;
 use crate::policy::Phase;

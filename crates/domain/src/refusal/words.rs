@@ -29,10 +29,10 @@ impl Refusal {
             Self::AgentState { message }
             | Self::CrewInput { message }
             | Self::CrewDenied { message } => message.clone(),
-            Self::PullConflict { files, .. } if files.is_empty() => {
+            Self::MergeConflict { files, .. } if files.is_empty() => {
                 "PR cannot be merged: conflicts".into()
             }
-            Self::PullConflict { files, .. } => {
+            Self::MergeConflict { files, .. } => {
                 format!("PR cannot be merged: conflicts in {}", files.join(", "))
             }
             Self::MailOfAnother { mail } => format!("Mail '{mail}' belongs to another agent"),
@@ -247,7 +247,7 @@ impl Refusal {
             Self::CrewInput { .. } => {
                 "read the present state, then ask for a state that can follow it"
             }
-            Self::PullConflict { .. } => "let the task's worker rebase onto the target branch",
+            Self::MergeConflict { .. } => "let the task's worker rebase onto the target branch",
             Self::CrewDenied { .. } => "ask the supervisor of that epic",
             Self::MailOfAnother { .. } => "leave this mail to its recipient",
             Self::ParentCycle { .. } => {
@@ -385,7 +385,7 @@ impl Refusal {
                 "requested": quota.requested,
                 "period": quota.period,
             })),
-            Self::PullConflict { files, .. } => Some(json!({"conflictFiles": files})),
+            Self::MergeConflict { files, .. } => Some(json!({"conflictFiles": files})),
             Self::InvalidSpec { problems } => Some(json!({"problems": problems})),
             Self::TooManyJobs { open, limit } => {
                 Some(json!({"queued": open.queued, "running": open.running, "limit": limit}))

@@ -5,6 +5,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::hex::hex;
+use crate::refusal::Refusal;
 use crate::retry::sorted;
 use crate::words::words;
 
@@ -160,6 +161,16 @@ pub struct Problem {
     /// `repo.url`, `scope.readPaths[0]`; `spec` for the whole spec.
     pub path: String,
     pub problem: String,
+}
+
+impl Problem {
+    /// Refuses a spec with all of its problems at once, so that a client mends them in one go.
+    pub fn judge(problems: Vec<Self>) -> Result<(), Refusal> {
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::InvalidSpec { problems }),
+        }
+    }
 }
 
 impl JobSpec {

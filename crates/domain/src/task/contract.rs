@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::pulls::forge::ForgeKind;
+use crate::forge::ForgeKind;
 use crate::task::Check;
 use crate::time::Timestamp;
 use crate::words::words;

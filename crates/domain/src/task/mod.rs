@@ -4,6 +4,7 @@ pub mod attempt;
 pub mod block;
 pub mod comment;
 pub mod contract;
+pub mod goal;
 pub mod graph;
 pub mod standing;
 pub mod watch;

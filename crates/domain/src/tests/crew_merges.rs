@@ -9,6 +9,7 @@ use crate::crew::state::{EpicState, TaskState};
 use crate::crew::{Agent, AgentId, Mail, MailId, names, sweep};
 use crate::ids::{AttemptId, Id};
 use crate::policy::{Phase, Policy};
+use crate::pulls::review::*;
 use crate::pulls::{CLOSED, MERGED, OPEN, Pull};
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
@@ -185,7 +186,7 @@ fn a_pull_request_goes_from_the_works_branch_to_its_target() {
         };
         assert_eq!(shown, expected);
     }
-    assert_eq!(no_pull().message(), "Task has no PR or branch");
+    assert_eq!(nothing_to_merge().message(), "Task has no PR or branch");
 }
 
 #[test]
@@ -416,7 +417,7 @@ fn an_approved_merge_in_review_completes_its_task() {
         (Phase::ClosedDone, "merged+awaited@11", false),
     ] {
         let task = Task { phase_at: Timestamp(10), ..in_phase(phase) };
-        let merged = sweep::merged_pull(&task, pulls(found));
+        let merged = done_by(&task, pulls(found));
         assert_eq!(merged.is_some(), expected, "{phase:?} {found}");
         assert!(merged.is_none_or(|pull| pull.status == MERGED && pull.job.is_none()));
     }

@@ -1,10 +1,10 @@
 //! How a pull is named, and when it is enough: `input => outcome`.
 
-use crate::limits::PULL_REF_CHARS_MAX;
-use crate::pulls::forge::{
-    ForgeCheck, ForgeCheckState, ForgeKind, PullReason, PullRef, PullState, PullVerdict,
-    judge_pull, project_of,
+use crate::forge::{
+    ForgeCheck, ForgeCheckState, ForgeKind, ForgeReason, ForgeRef, ForgeState, ForgeVerdict,
+    judge_merged, project_of,
 };
+use crate::limits::FORGE_REF_CHARS_MAX;
 use ForgeKind::{GitHub, GitLab};
 
 fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -12,13 +12,13 @@ fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
     lines.map(|line| line.split_once("=>").map(|(a, b)| (a.trim(), b.trim())).expect("a => b"))
 }
 
-fn shown(pull: Option<PullRef>) -> String {
+fn shown(pull: Option<ForgeRef>) -> String {
     pull.map_or("no".into(), |pull| format!("{} {}", pull.project, pull.number))
 }
 
 fn parses(kind: ForgeKind, table: &str) {
     for (text, expected) in rows(table) {
-        assert_eq!(shown(PullRef::parse(kind, text).ok()), expected, "\nat: {text}");
+        assert_eq!(shown(ForgeRef::parse(kind, text).ok()), expected, "\nat: {text}");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_merge_request_may_be_deep_in_groups() {
 
 #[test]
 fn a_refusal_shows_what_was_given_and_what_would_do() {
-    let refused = |kind, text: &str| PullRef::parse(kind, text).expect_err("refused").to_string();
+    let refused = |kind, text: &str| ForgeRef::parse(kind, text).expect_err("refused").to_string();
     assert_eq!(
         refused(GitHub, "#12\u{1b}[2J\n"),
         "'#12\\u{1b}[2J\\n' names no GitHub pull request: write owner/repo#123 or its URL"
@@ -132,15 +132,15 @@ fn a_refusal_shows_what_was_given_and_what_would_do() {
         refused(GitLab, "x"),
         "'x' names no GitLab merge request: write group/project!42 or its URL"
     );
-    let longest = format!("https://github.com/o/r/pull/1?{}", "x".repeat(PULL_REF_CHARS_MAX - 30));
-    assert!(PullRef::parse(GitHub, &longest).is_ok());
+    let longest = format!("https://github.com/o/r/pull/1?{}", "x".repeat(FORGE_REF_CHARS_MAX - 30));
+    assert!(ForgeRef::parse(GitHub, &longest).is_ok());
     assert_eq!(
         refused(GitHub, &format!("{longest}x")),
         "a reference to a pull request has at most 1000 characters"
     );
     assert!(refused(GitHub, &"é\n".repeat(400)).len() < 500, "a refusal is bounded");
     for broken in ["o/r\0#1", "o/r#1\n", "\to/r#1", "https://github.com/o/r/pull/1/\u{85}"] {
-        assert!(PullRef::parse(GitHub, broken).is_err(), "{broken:?}");
+        assert!(ForgeRef::parse(GitHub, broken).is_err(), "{broken:?}");
     }
 }
 
@@ -148,7 +148,7 @@ fn a_refusal_shows_what_was_given_and_what_would_do() {
 fn the_first_url_in_a_text_counts() {
     let found = |kind, table: &str| {
         for (text, expected) in rows(table) {
-            assert_eq!(shown(PullRef::find_in(kind, text)), expected, "\nat: {text}");
+            assert_eq!(shown(ForgeRef::find_in(kind, text)), expected, "\nat: {text}");
         }
     };
     found(
@@ -181,18 +181,18 @@ fn the_first_url_in_a_text_counts() {
         ",
     );
     let far = format!("{} https://h/o/r/pull/1", "https://h/é/".repeat(100_000));
-    assert_eq!(shown(PullRef::find_in(GitHub, &far)), "o/r 1");
+    assert_eq!(shown(ForgeRef::find_in(GitHub, &far)), "o/r 1");
 }
 
 /// `merged|open|closed branch name=state… files:a,b` against `branch`, required checks and files.
-fn pull(text: &str) -> PullState {
+fn pull(text: &str) -> ForgeState {
     let mut words = text.split_whitespace();
     let state = words.next().expect("a state");
-    let mut pull = PullState {
+    let mut pull = ForgeState {
         merged: state == "merged",
         open: state == "open",
         target_branch: words.next().expect("a branch").into(),
-        ..PullState::default()
+        ..ForgeState::default()
     };
     for word in words {
         if let Some(files) = word.strip_prefix("files:") {
@@ -224,11 +224,11 @@ fn judged(row: &str) -> String {
             _ => panic!("nothing is called {word}"),
         }
     }
-    let said = |PullReason { code, words }| format!("{code} ({words})");
-    match judge_pull(&pull(given), branch, &checks, &files) {
-        PullVerdict::Passed => "passed".into(),
-        PullVerdict::Pending(reason) => format!("pending {}", said(reason)),
-        PullVerdict::Failed(reason) => format!("failed {}", said(reason)),
+    let said = |ForgeReason { code, words }| format!("{code} ({words})");
+    match judge_merged(&pull(given), branch, &checks, &files) {
+        ForgeVerdict::Passed => "passed".into(),
+        ForgeVerdict::Pending(reason) => format!("pending {}", said(reason)),
+        ForgeVerdict::Failed(reason) => format!("failed {}", said(reason)),
     }
 }
 

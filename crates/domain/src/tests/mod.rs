@@ -10,6 +10,7 @@ mod crew_tasks;
 mod events;
 mod filters;
 mod forge;
+mod gates;
 mod import;
 mod inbox;
 mod invariants;

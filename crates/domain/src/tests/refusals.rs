@@ -171,7 +171,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::EpicNotFound { epic: a.to_string() },
         Refusal::AgentState { message: text("Task is in state PENDING, expected REVIEW") },
         Refusal::CrewInput { message: text("Invalid state transition from PENDING to REVIEW") },
-        Refusal::PullConflict { task: a, files: vec![text("a.rs"), text("b.rs")] },
+        Refusal::MergeConflict { task: a, files: vec![text("a.rs"), text("b.rs")] },
         Refusal::CrewDenied { message: text("Task does not belong to this epic") },
     ]
 }

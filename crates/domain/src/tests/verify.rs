@@ -3,8 +3,8 @@
 use super::model::{Model, actor};
 use crate::command::Found;
 use crate::decide::verification::{VerifyFault, VerifyStep, verify_step};
+use crate::forge::{ForgeReason, ForgeVerdict};
 use crate::policy::Policy;
-use crate::pulls::forge::{PullReason, PullVerdict};
 use crate::task::Task;
 use crate::task::contract::{
     Verification, VerificationContract, VerificationKind, VerificationStatus,
@@ -24,7 +24,7 @@ fn a_fault_that_needs_a_person_is_final_and_others_wait() {
     for (fault, expected) in [
         (VerifyFault::NoReference, "failed verification.missing_external_ref"),
         (VerifyFault::BadReference, "failed verification.bad_external_ref"),
-        (VerifyFault::PullNotFound, "failed verification.bad_external_ref"),
+        (VerifyFault::RequestNotFound, "failed verification.bad_external_ref"),
         (VerifyFault::ForgeUnconfigured, "failed verification.forge_unconfigured"),
         (VerifyFault::ForgeRefused, "failed verification.forge_unconfigured"),
         (VerifyFault::ForgeUnavailable, "pending verification.forge_unavailable"),
@@ -32,11 +32,11 @@ fn a_fault_that_needs_a_person_is_final_and_others_wait() {
     ] {
         assert_eq!(shown(fault.found()), expected, "{fault:?}");
     }
-    let reason = || PullReason { code: "verification.pr_not_merged", words: "open".into() };
+    let reason = || ForgeReason { code: "verification.pr_not_merged", words: "open".into() };
     for (verdict, expected) in [
-        (PullVerdict::Passed, "passed"),
-        (PullVerdict::Pending(reason()), "pending verification.pr_not_merged"),
-        (PullVerdict::Failed(reason()), "failed verification.pr_not_merged"),
+        (ForgeVerdict::Passed, "passed"),
+        (ForgeVerdict::Pending(reason()), "pending verification.pr_not_merged"),
+        (ForgeVerdict::Failed(reason()), "failed verification.pr_not_merged"),
     ] {
         assert_eq!(shown(verdict.into()), expected);
     }
@@ -90,7 +90,7 @@ fn a_verification_asks_the_forge_that_its_contract_names() {
         };
         let step = match verify_step(&task, &contract) {
             VerifyStep::Found(found) => shown(found),
-            VerifyStep::AskForge { kind, pull } => format!("{kind} {}", pull.short(kind)),
+            VerifyStep::AskForge { kind, request } => format!("{kind} {}", request.short(kind)),
             VerifyStep::RunChecks => "checks".into(),
         };
         assert_eq!(step, expected.trim(), "{line}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::relay::ending::{Ending, with_version};
 use callboard_domain::runs::delivery::{Delivery, Receipt, Topic, destination};
 use callboard_domain::runs::job::{Job, JobId, JobKind};
@@ -130,7 +131,7 @@ impl Engine {
     /// Sends a message once more, whatever came of it before.
     pub async fn delivery_again(&self, op: &OpContext, job: JobId) -> Result<(), EngineError> {
         let found = self.parts.store.delivery(&op.principal.org, job).await?;
-        let delivery = found.ok_or_else(|| Refusal::JobNotFound { job: job.to_string() })?;
+        let delivery = found.or_not_found(&job)?;
         let to = destination(&delivery.url);
         self.act(op, Command::DeliveryAgain { job, about: delivery.about, to }).await?;
         Ok(())

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use callboard_domain::board::card::Card;
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
+use callboard_domain::forge::{ForgeKind, ForgeRef};
 use callboard_domain::ids::TaskId;
 use callboard_domain::import::plan::{ImportChoice, ImportPlan, KnownTask, plan};
 use callboard_domain::import::{ImportFault, ImportState, ImportedCheck, ImportedTask};
-use callboard_domain::pulls::forge::{ForgeKind, PullRef};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{Check, CheckKind};
 use callboard_store::CardRow;
@@ -72,7 +72,7 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         // A name that the rules of pulls accept is a plain path of the forge's API.
         let number = if kind == ForgeKind::GitHub { "#1" } else { "!1" };
-        let named = PullRef::parse(kind, &format!("{project}{number}"));
+        let named = ForgeRef::parse(kind, &format!("{project}{number}"));
         let project = named.map(|pull| pull.project).map_err(|_| {
             let message = format!("'{project}' is no repository at {kind}; write owner/name");
             Refusal::invalid_field("source", message)

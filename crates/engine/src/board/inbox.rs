@@ -94,6 +94,7 @@ impl Engine {
             newest.is_live(now) && !is_silent(Some(newest), &self.parts.policy, now)
         });
         let at_work: HashSet<&Actor> = at_work.map(|newest| &newest.actor).collect();
+        // An agent that may read only its own mail does not learn how much mail waits for people.
         let mail_unread = match op.principal.kept_to() {
             None => store.mails_unread(org, None).await?,
             Some(_) => 0,
@@ -116,6 +117,8 @@ impl Engine {
         })
     }
 
+    /// Tasks under way and in review, with epics in review. Both the inbox and the counts of the navigation start from
+    /// these rows.
     async fn inbox_look(
         &self,
         op: &OpContext,
@@ -142,6 +145,8 @@ impl Engine {
         Ok(looked)
     }
 
+    /// All items, arranged. Each source is one or two statements; none of them depends on the number of tasks on the
+    /// board.
     async fn inbox_of(
         &self,
         op: &OpContext,
@@ -233,6 +238,7 @@ impl Engine {
         Ok(failed)
     }
 
+    /// The rows of these tasks by id, each read once. Removed tasks are missing.
     async fn tasks_by_id(
         &self,
         op: &OpContext,
@@ -248,6 +254,7 @@ impl Engine {
         Ok(rows.into_iter().map(|row| (row.task.id.id, row)).collect())
     }
 
+    /// Attempts that have been silent for too long; the deadline is the end of their lease.
     async fn items_of_silence(
         &self,
         op: &OpContext,
@@ -389,15 +396,19 @@ impl Engine {
         Ok(items)
     }
 
+    /// The query that all lists of stuck tasks share.
     fn stuck(&self, op: &OpContext, project: Option<i64>) -> StuckQuery {
         let (org, policy) = (op.principal.org.clone(), self.parts.policy.clone());
         StuckQuery { org, project, policy, limit: LOOKED_AT }
     }
 }
 
+/// One item for a task in review, by the most urgent of its facts: a conflict, a failed verification, an approval that
+/// waits for its merge, else the review itself.
 fn review_item(row: &BoardRow, card: &Card) -> InboxItem {
     let (task, review) = (&row.task, card.review.as_ref());
     let worker = row.newest.as_ref().map(|newest| newest.actor.clone());
+    // A task without an attempt was brought into review by hand.
     let worker = worker.or_else(|| review.map(|review| review.by.clone()));
     let verification = task.verification.as_ref();
     let failed = verification.filter(|known| known.status == VerificationStatus::Failed);
@@ -424,10 +435,12 @@ fn review_item(row: &BoardRow, card: &Card) -> InboxItem {
     InboxItem { task: Some(named(task)), actor, since, deadline: None, fact }
 }
 
+/// The few columns of a task that an item shows.
 fn named(task: &Task) -> InboxTask {
     InboxTask { id: task.id, name: task.name(), title: task.title.clone(), phase: task.phase }
 }
 
+/// The command of a check, or the description of a manual one.
 fn command(check: &Check) -> String {
     match &check.kind {
         CheckKind::Command { cmd, .. } => cmd.clone(),

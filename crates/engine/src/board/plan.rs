@@ -4,7 +4,7 @@ use callboard_domain::board::alike::likeness;
 use callboard_domain::board::plan::{Plan, PlanId, PlannedTask, Todo};
 use callboard_domain::command::{Command, NEW_TASK, PlanApprove, PlanPropose};
 use callboard_domain::ids::TaskId;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::task::Task;
 use callboard_store::Outcome;
 use callboard_store::knowledge::analyser::terms;
@@ -47,7 +47,7 @@ impl Engine {
     pub async fn plan_get(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.plan(&op.principal.org, id).await?;
-        found.ok_or_else(|| Refusal::PlanNotFound { plan: id.to_string() }.into())
+        Ok(found.or_not_found(&id)?)
     }
 
     /// Open tasks whose titles are much like those of a plan's tasks, the most alike first.

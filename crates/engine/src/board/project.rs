@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use callboard_domain::board::project::{Project, ProjectRepo, RepoRoots, shown_id};
+use callboard_domain::board::project::{Project, ProjectRepo, RepoRoots};
 use callboard_domain::command::{Command, NEW_PROJECT, NewRepo, ProjectCreate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{OrNotFound as _, ProjectRow};
 use callboard_store::{Outcome, Place};
 
 use crate::context::{OpContext, Principal, Scope};
@@ -141,8 +142,7 @@ impl Engine {
         let org = &op.principal.org;
         if let Some(id) = named {
             let found = self.parts.store.project_in(org, id).await?;
-            let found = found.ok_or_else(|| Refusal::ProjectNotFound { project: shown_id(id) })?;
-            let Project { id, name, prefix, .. } = found;
+            let Project { id, name, prefix, .. } = found.or_not_found(&ProjectRow(id))?;
             return Ok(callboard_store::Project { id, name, prefix });
         }
         if let Some(parent) = parent

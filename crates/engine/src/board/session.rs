@@ -23,6 +23,7 @@ use crate::ports::{
 use crate::task::place::WorkspaceFault;
 use crate::{At, Engine, EngineError};
 
+/// The result of `session_create`.
 #[derive(Clone, Debug)]
 pub struct SessionMade {
     pub session: PairSession,
@@ -30,6 +31,7 @@ pub struct SessionMade {
     pub already_exists: bool,
 }
 
+/// The result of `session_find`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFound {
     /// The backend of a session that is open.
@@ -94,6 +96,7 @@ impl Engine {
             }
         };
         let places: Vec<Worktree> = parts.into_iter().filter_map(|part| part.worktree).collect();
+        // Without `reuse` the caller wants a fresh terminal; the old one would otherwise be found again below.
         if !reuse && let Err(fault) = self.session_close(&places, task).await {
             return Ok(Err(SessionFault::Failed(fault.to_string())));
         }
@@ -115,6 +118,8 @@ impl Engine {
                 worktree: Some(place.path.display().to_string()),
                 branch: Some(place.branch.clone()),
             };
+            // The retry key belongs to the call, which answers with the session's place; the command below it goes
+            // without. A session that could not be recorded must not stay open: no one would know of its terminal.
             if let Err(error) = self.act(&op.unkeyed(), Command::SessionBegin(begin)).await {
                 if let Err(fault) = self.session_close(&places, task).await {
                     tracing::warn!(%fault, %task, "cannot end a session");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callboard_domain::board::settings::{BoardSettings, SettingKey, SettingsKept};
 use callboard_domain::command::{Command, SettingsUpdate};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::judge_first;
 use callboard_store::EventQuery;
 use serde_json::Value;
 
@@ -150,10 +150,8 @@ impl Engine {
         let (base, agents) = (rule.base.clone(), rule.agents.clone());
         let update = SettingsUpdate { base, agents, set };
         let applied = self.act(op, Command::SettingsUpdate(Box::new(update))).await?;
-        if applied.replayed {
-            // The values that the first call found are no longer in the settings.
-            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
-        }
+        // The values that the first call found are no longer in the settings.
+        judge_first(applied.replayed, op.tool)?;
         let updated = match applied.last_seq {
             Some(seq) => self.settings_changed_by(&op.principal.org, seq).await?,
             None => Vec::new(),

@@ -9,6 +9,7 @@ use callboard_domain::crew::state::EpicState;
 use callboard_domain::crew::{Agent, AgentId, AgentState, Decision, DecisionId, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::rights::AgentType;
 use callboard_domain::runs::run::{RunRecord, Terminal};
 use callboard_domain::time::Timestamp;
@@ -136,8 +137,7 @@ impl Engine {
 
     pub async fn agent_get(&self, op: &OpContext, id: &AgentId) -> Result<Agent, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        let found = self.agent_find(op, id).await?;
-        found.ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() }.into())
+        Ok(self.agent_find(op, id).await?.or_not_found(id)?)
     }
 
     /// Agents, oldest first.
@@ -304,7 +304,7 @@ impl Engine {
     ) -> Result<MailSeen, EngineError> {
         self.act(op, Command::MailRead { mail, by }).await?;
         let found = self.parts.store.mail(&op.principal.org, mail).await?;
-        found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() }.into())
+        Ok(found.or_not_found(&mail)?)
     }
 
     /// A mail that `by` received or sent, without marking it as read; `None`: people.
@@ -316,7 +316,7 @@ impl Engine {
     ) -> Result<MailSeen, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.mail(&op.principal.org, mail).await?;
-        let seen = found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() })?;
+        let seen = found.or_not_found(&mail)?;
         seen.mail.judge_reader(by)?;
         Ok(seen)
     }

@@ -12,6 +12,7 @@ use callboard_domain::crew::state::worker_of;
 use callboard_domain::crew::{Agent, AgentId, MailId, names, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::rights::AgentType;
 use callboard_domain::task::Task;
 use callboard_store::{MailQuery, UnassignedTask};
@@ -24,6 +25,7 @@ use crate::ports::{BranchOrder, WorktreeFault};
 use crate::task::place::WorkspaceFault;
 use crate::{At, Engine, EngineError};
 
+/// Rows of each kind that one sweep looks at.
 const BATCH: usize = 100;
 
 /// The result of looking for a worker.
@@ -51,6 +53,7 @@ impl Engine {
     /// Records what became of tasks and workers elsewhere, and assigns waiting tasks to free workers. Returns how many
     /// changes there were.
     pub async fn crew_sweep(&self) -> Result<usize, EngineError> {
+        // One sweep of this process at a time: several would look for places for the same tasks.
         let _turn = self.crew_turn.lock().await;
         let store = &self.parts.store;
         let mut done = self.reports_write().await;
@@ -67,6 +70,7 @@ impl Engine {
             let freed = self.act(&op, Command::CrewFree { agent, task }).await;
             done += seen_to(task, freed.map(|applied| applied.changed))?;
         }
+        // An org without a free worker has none for its other tasks either.
         let mut full: Vec<Arc<str>> = Vec::new();
         for waiting in store.crew_waiting(BATCH).await? {
             if full.contains(&waiting.org) {
@@ -104,6 +108,8 @@ impl Engine {
         self.epic_task_end(&op, &epic_task(row, None, now)).await
     }
 
+    /// Looks for a worker for one task. The store's query only finds candidates; the rule is asked again here, and in
+    /// the transaction.
     async fn crew_place(&self, waiting: &UnassignedTask) -> Result<Placed, EngineError> {
         let op = crew_op(&waiting.org);
         let At { it: seen, now } = match self.card_get(&op, waiting.task).await {
@@ -173,6 +179,7 @@ impl Engine {
         if assignment::is_full(count, max) {
             return Ok(None);
         }
+        // A name with old mail belonged to a worker that was removed; the new one must not read its letters.
         for number in count + 1.. {
             let agent = names::worker(number);
             let letters = MailQuery {
@@ -294,8 +301,7 @@ impl Engine {
         op.principal.judge_on(op.tool, task)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let found = self.parts.store.agent(&op.principal.org, worker).await?;
-        let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
-        let found = found.ok_or_else(not_found)?;
+        let found = found.or_not_found(worker)?;
         let (wanted, newest) = (&seen.record.task, seen.record.newest.as_ref());
         let (place, misses) = match assignment::makes_place(by, &found, wanted, newest, now) {
             true => self.crew_workspace(op, &seen).await?,

@@ -9,6 +9,7 @@ use callboard_domain::crew::state::{EpicState, TaskState, worker_of};
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{AsEpic, Sought as _};
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, CardRow, EpicQuery};
@@ -74,9 +75,7 @@ impl Engine {
         epic: TaskId,
     ) -> Result<At<CardSeen>, EngineError> {
         self.card_get(op, epic).await.map_err(|error| match error {
-            EngineError::Refused(Refusal::TaskNotFound { .. }) => {
-                Refusal::EpicNotFound { epic: epic.to_string() }.into()
-            }
+            EngineError::Refused(Refusal::TaskNotFound { .. }) => AsEpic(epic).not_found().into(),
             error => error,
         })
     }

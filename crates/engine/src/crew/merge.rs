@@ -4,12 +4,13 @@
 use callboard_domain::board::project::ProjectRepo;
 use callboard_domain::board::settings::BoardSettings;
 use callboard_domain::command::{Behind, Command, CrewSettle, EpicFinish};
-use callboard_domain::crew::merge::{self, EpicBranch, FinishGate, ReviewPull};
+use callboard_domain::crew::merge::{self, EpicBranch, FinishGate};
 use callboard_domain::crew::state::{EpicState, TaskState, failure_reason, worker_of};
-use callboard_domain::crew::{Agent, MailId, sweep};
+use callboard_domain::crew::{Agent, MailId};
 use callboard_domain::decide::{TransitionGate, label_of, transition_gate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::pulls::review::{self, ReviewPull};
 use callboard_domain::pulls::{LOCAL, Pull};
 use callboard_domain::refusal::Refusal;
 
@@ -104,7 +105,7 @@ impl Engine {
             PullEnd::Waiting => {
                 Ok(CrewApproved { url: pull.url, merged: false, is_empty: false, told: 0 })
             }
-            PullEnd::Conflicts { files } => Err(Refusal::PullConflict { task, files }.into()),
+            PullEnd::Conflicts { files } => Err(merge::conflict(task, files).into()),
             PullEnd::Refused { why } => Err(EngineError::Internal(why)),
         }
     }
@@ -150,12 +151,12 @@ impl Engine {
         };
         let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
         for part in found? {
-            let Some(place) = part.worktree.filter(|place| merge::may_go_on(pull, &place.branch))
+            let Some(place) = part.worktree.filter(|place| review::may_go_on(pull, &place.branch))
             else {
                 continue;
             };
             let state = shop.worktrees.worktree_state(&place, &part.target).await?;
-            if merge::went_on(pull, &state.head, state.uncommitted.is_empty()) {
+            if review::went_on(pull, &state.head, state.uncommitted.is_empty()) {
                 return Ok(true);
             }
         }
@@ -177,7 +178,7 @@ impl Engine {
             }
         }
         self.crew_pull(op, seen, None).await.map_err(|error| match error {
-            EngineError::Refused(Refusal::AgentState { .. }) => merge::no_pull().into(),
+            EngineError::Refused(Refusal::AgentState { .. }) => merge::nothing_to_merge().into(),
             error => error,
         })
     }
@@ -238,7 +239,7 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let seen = self.card_get(op, task).await?.it;
         let pulls = self.pulls_of_task(op, task).await?;
-        let Some(pull) = sweep::merged_pull(&seen.record.task, pulls) else { return Ok(false) };
+        let Some(pull) = review::done_by(&seen.record.task, pulls) else { return Ok(false) };
         self.crew_settle(op, &seen, &pull, Some(pull.merge_commit.clone()), false).await?;
         Ok(true)
     }
@@ -365,9 +366,7 @@ impl Engine {
             settings_seen: true,
         };
         let failed = |fault: MergeFault| match fault {
-            MergeFault::Conflict { files, .. } => {
-                Refusal::PullConflict { task: record.task.id, files }.into()
-            }
+            MergeFault::Conflict { files, .. } => merge::conflict(record.task.id, files).into(),
             MergeFault::Worktree(fault) => fault.into(),
             fault => EngineError::Internal(fault.to_string()),
         };

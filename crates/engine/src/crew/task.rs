@@ -7,7 +7,7 @@ use callboard_domain::crew::merge;
 use callboard_domain::crew::state::TaskState;
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::Pull;
+use callboard_domain::pulls::{Pull, review};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::block::reason_of;
 use callboard_domain::task::comment::{Comment, CommentKind};
@@ -32,6 +32,7 @@ pub struct CrewSaid {
     pub mail: MailId,
 }
 
+/// The result of a worker's move.
 #[derive(Clone, Debug)]
 pub struct CrewMoved {
     pub task: TaskId,
@@ -92,6 +93,8 @@ impl Engine {
         Ok(())
     }
 
+    /// One try to move. The pull request of work that is handed over is opened before the transaction; if the move is
+    /// refused then, the pull request stays for the next try.
     async fn crew_moved(
         &self,
         op: &OpContext,
@@ -120,9 +123,11 @@ impl Engine {
         let applied = self.act(op, Command::CrewMove(command)).await?;
         let changed = applied.changed;
         let record = self.task_of(op, applied)?.it;
+        // A merge that the forge was to make has to be called off.
         if changed && previous == TaskState::Review {
             self.pulls_nudge();
         }
+        // The worker is free, and the task or another one may wait for it.
         if changed && matches!(said.to, TaskState::Pending | TaskState::Failed) {
             self.crew_go_on(op).await;
         }
@@ -189,7 +194,7 @@ impl Engine {
         if let Some(pull) = known(self.pulls_of_task(op, task).await?) {
             return Ok(pull);
         }
-        let (kind, page) = merge::judge_page(url)?;
+        let (kind, page) = review::judge_page(url)?;
         let (branch, base) = match self.crew_branches(op, seen).await {
             Ok(branches) => branches,
             // A page at a forge may be of a branch that is not on this machine.

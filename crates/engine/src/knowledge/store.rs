@@ -30,6 +30,7 @@ pub struct KnowledgeDraft {
     pub supersedes: Option<KnowledgeId>,
 }
 
+/// The result of `knowledge_store`.
 #[derive(Clone, Debug)]
 pub struct KnowledgeStored {
     pub entry: KnowledgeEntry,
@@ -40,6 +41,7 @@ pub struct KnowledgeStored {
     pub embeds: bool,
 }
 
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnowledgeFound {
     pub hits: Vec<KnowledgeHit>,
@@ -48,6 +50,7 @@ pub struct KnowledgeFound {
 }
 
 impl Engine {
+    /// Stores one entry. The quota is looked up before the transaction and judged in it, last of all rules.
     pub async fn knowledge_store(
         &self,
         op: &OpContext,
@@ -86,6 +89,8 @@ impl Engine {
         self.knowledge_nudge();
     }
 
+    /// Finds entries by words and, where an embedder is configured, by meaning. A late or broken embedder only makes
+    /// the answer `degraded`: words alone decide then.
     pub async fn knowledge_search(
         &self,
         op: &OpContext,
@@ -94,6 +99,7 @@ impl Engine {
         op.principal.judge(op.tool, Scope::KnowledgeRead)?;
         let ask = ask.judged()?;
         let org = &op.principal.org;
+        // An org without entries pays for no vector.
         if self.parts.store.knowledge_version(org).await?.entries == 0 {
             return Ok(KnowledgeFound { hits: Vec::new(), degraded: false });
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef, PullState};
+use callboard_domain::forge::{ForgeKind, ForgeRef, ForgeState};
 
 /// Reads, opens and merges pulls at GitHub and GitLab, and calls merges off.
 #[async_trait]
@@ -12,9 +12,9 @@ pub trait Forge: Send + Sync {
     async fn pull(
         &self,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
         wanted: &PullStateRequest,
-    ) -> Result<PullState, ForgeFault>;
+    ) -> Result<ForgeState, ForgeFault>;
 
     /// Opens a pull for a branch that is there already; returns the open pull of that branch, if it has one.
     async fn open(&self, kind: ForgeKind, new: &NewPull) -> Result<OpenedPull, ForgeFault>;
@@ -25,13 +25,13 @@ pub trait Forge: Send + Sync {
     async fn merge(
         &self,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
         head: Option<&str>,
     ) -> Result<ForgeMerge, ForgeFault>;
 
     /// Withdraws the request to merge a pull as soon as possible. Looks at the pull first; without such a request the
     /// pull is left as it is.
-    async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault>;
+    async fn call_off(&self, kind: ForgeKind, pull: &ForgeRef) -> Result<ForgeOff, ForgeFault>;
 
     /// Every issue of a repository, open and closed, as the JSON array that the forge lists.
     async fn issues(&self, kind: ForgeKind, project: &str) -> Result<String, ForgeFault>;

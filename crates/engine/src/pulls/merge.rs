@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use callboard_domain::command::PullStep;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef};
+use callboard_domain::forge::{ForgeKind, ForgeRef};
 use callboard_domain::pulls::{CLOSED, MERGED, Pull};
 use tokio::time::Instant;
 
@@ -193,7 +193,7 @@ impl Engine {
         let Some(forge) = &self.parts.forge else {
             return Ok(PullEnd::Refused { why: "this server is connected to no forge".into() });
         };
-        let named = PullRef { project: pull.repo.clone(), number: pull.number };
+        let named = ForgeRef { project: pull.repo.clone(), number: pull.number };
         let until = Instant::now() + self.parts.runs.merge_wait;
         let mut pause = PAUSE_MIN;
         let mut is_waiting = false;

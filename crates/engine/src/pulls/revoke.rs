@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use callboard_domain::command::PullStep;
+use callboard_domain::forge::ForgeRef;
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::forge::PullRef;
 use callboard_domain::pulls::{OPEN, Pull};
 use callboard_store::{PullOf, PullQuery, PullsOf};
 
@@ -75,7 +75,7 @@ impl Engine {
         if !known.iter().any(|known| known.pull.is(pull) && known.pull.is_revoked) {
             return Ok(Ok(false));
         }
-        let named = PullRef { project: pull.repo.clone(), number: pull.number };
+        let named = ForgeRef { project: pull.repo.clone(), number: pull.number };
         let step = match forge.call_off(kind, &named).await {
             Ok(ForgeOff::Open) => PullStep::CalledOff,
             Ok(ForgeOff::Merged { commit }) => PullStep::Merged { commit, asked: false },

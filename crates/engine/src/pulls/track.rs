@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_domain::command::{Behind, Command, PullSettle, PullStep, RunPr};
 use callboard_domain::crew::MailId;
 use callboard_domain::crew::state::worker_of;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef, project_of};
+use callboard_domain::forge::{ForgeKind, ForgeRef, project_of};
 use callboard_domain::pulls::{CLOSED, LOCAL, MERGED, OPEN, Pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::spec::TaskRequest;
@@ -236,7 +236,7 @@ impl Engine {
     }
 
     async fn step_at(&self, kind: ForgeKind, pull: &Pull) -> Option<PullStep> {
-        let named = PullRef { project: pull.repo.clone(), number: pull.number };
+        let named = ForgeRef { project: pull.repo.clone(), number: pull.number };
         match self.parts.forge.as_ref()?.pull(kind, &named, &PullStateRequest::default()).await {
             Ok(state) if state.merged => {
                 Some(PullStep::Merged { commit: state.merge_commit, asked: false })

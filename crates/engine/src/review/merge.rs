@@ -55,6 +55,7 @@ pub struct Merged {
 }
 
 /// Why a try to merge came to nothing: by a fault of git, which is the result of the merge, or by an error.
+/// Faults are recorded on the task and shown; errors and refusals are answered, and nothing is recorded.
 enum MergeStop {
     Fault(MergeFault),
     Error(EngineError),
@@ -102,6 +103,7 @@ impl Engine {
         let settings = self.board_settings(org).await?;
         let needs_approval = settings.require_review_approval;
         // Judged before git does anything; the transaction judges again.
+        // A merge that was published by an earlier call, whose answer was lost, is answered again.
         match self.gate_of(org, &seen, needs_approval, wish.seen).await? {
             MergeGate::Open | MergeGate::Occupied(_) => {}
             MergeGate::Merged(commit) => {
@@ -110,6 +112,8 @@ impl Engine {
                 return Ok(Reviewed { record: seen.record, end });
             }
         }
+        // The agent that the board started is stopped for the merge. Any other agent at work is not: the gate below
+        // refuses then.
         let Some(seen) = self.agent_made_way(op, &seen).await? else {
             let end = ReviewEnd::MergeFailed { words: AGENT_LINGERS.into(), files: Vec::new() };
             return Ok(Reviewed { record: seen.record, end });
@@ -148,6 +152,8 @@ impl Engine {
             tries += 1;
             match self.merge_once(op, shop, task, orders.clone(), (needs_approval, wish)).await {
                 Ok(parts) => break Ok(parts),
+                // The target moved between the checks and the publication, so the merged files were not the checked
+                // ones.
                 Err(MergeStop::Fault(MergeFault::Moved { .. })) if tries < TRIES_MAX => {}
                 Err(MergeStop::Fault(fault)) => break Err(fault),
                 Err(MergeStop::Error(error)) => return Err(error),
@@ -195,6 +201,8 @@ impl Engine {
     }
 
     /// One try to merge into the current targets. Checks that do not pass are a refusal, and nothing is published.
+    /// The order matters: prepare, check the merged files, let `decide` clear the merge, publish. Only the last step
+    /// changes a branch.
     async fn merge_once(
         &self,
         op: &OpContext,
@@ -246,6 +254,7 @@ impl Engine {
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?;
         let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, &done.name)?;
         let has_commands = record.task.checks.iter().any(|check| check.is_command());
+        // Without command checks nothing has to be checked out.
         if !has_commands || matches!(gate, TransitionGate::Free(_)) {
             return Ok(None);
         }
@@ -287,6 +296,7 @@ impl Engine {
                     let outcome = ReviewOutcome::RebaseConflict { files: files.clone() };
                     let end = ReviewEnd::RebaseConflict { files };
                     let reviewed = self.settle(op, task, outcome, words, end).await?;
+                    // An agent that works alone is started again with the conflict in its prompt.
                     if seen.card.mode == Mode::Auto {
                         self.work_again(op, task).await;
                     }

@@ -17,6 +17,7 @@ use crate::runs::tell;
 use crate::{Engine, EngineError};
 
 /// The terminal in which a person sees a crew's agent at work.
+/// `crew.terminal` of the settings. An agent without one prints into its log all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CrewTerminal {
     #[default]
@@ -25,6 +26,8 @@ pub enum CrewTerminal {
 }
 
 impl Engine {
+    /// Everything that `Workers::work` needs for this run. The door is added later: its token lives only as long as the
+    /// run.
     pub(crate) async fn work_call(
         &self,
         ground: &Ground,
@@ -35,8 +38,10 @@ impl Engine {
         let places: Vec<Worktree> = parts.iter().filter_map(|part| part.worktree.clone()).collect();
         let folder = places.first().map(|place| place.path.clone()).unwrap_or_default();
         let brief = self.brief(ground, parts).await?;
+        // A model in the order goes before the board's usual one; an empty name leaves the choice to the executor.
         let usual = ground.settings.default_model(&ground.executor);
         let model = order.model.as_deref().or(usual).unwrap_or_default().to_owned();
+        // Scripts and hooks in the worktree learn from these variables which task they work for.
         let mut variables = vec![
             ("CALLBOARD_TASK_ID".to_owned(), brief.task.clone()),
             ("CALLBOARD_TASK_TITLE".to_owned(), brief.title.clone()),
@@ -59,6 +64,7 @@ impl Engine {
             folder,
             worktrees: match order.role {
                 Role::Worker | Role::Crew => places,
+                // A reviewer gets no worktree to write in.
                 Role::Reviewer => Vec::new(),
             },
             door: None,
@@ -67,6 +73,7 @@ impl Engine {
         })
     }
 
+    /// The terminal of a crew's agent, with a title that says how a person speaks to the agent and leaves it.
     fn terminal(&self, ground: &Ground) -> Option<TerminalWish> {
         let is_wanted = match (ground.order.role, self.parts.crew.terminal) {
             (Role::Crew, CrewTerminal::Tmux) => true,
@@ -83,6 +90,7 @@ impl Engine {
         })
     }
 
+    /// What the prompt tells the agent of its task: the text, the notes of earlier runs, and open feedback.
     async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
         let Ground { taken, order, record, card, .. } = ground;
         let review = card.review.as_ref();
@@ -114,6 +122,7 @@ impl Engine {
         })
     }
 
+    /// The part of the prompt that only a worker of a crew has: its epic, its mail and its place.
     async fn crew_post(
         &self,
         ground: &Ground,

@@ -1,7 +1,7 @@
 //! Every job of an org, whichever toolset created it: listed, and ended in the way of its kind.
 
 use callboard_domain::command::Command;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::runs::run::Run;
 use callboard_domain::runs::work::Role;
@@ -83,8 +83,7 @@ impl Engine {
     pub async fn job_see(&self, op: &OpContext, id: JobId) -> Result<JobSeen, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
-        let job = self.parts.store.job(org, id).await?;
-        let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+        let job = self.parts.store.job(org, id).await?.or_not_found(&id)?;
         self.with_run(org, job).await
     }
 

@@ -23,6 +23,7 @@ use crate::runs::queue::run_of;
 use crate::task::wait::RunFeed;
 use crate::{Engine, EngineError};
 
+/// How many jobs are looked at in one go; the rest waits for the next look.
 const BATCH: usize = 32;
 
 /// What makes a worker look at the queue, besides its clock and the jobs of its own process.
@@ -34,6 +35,7 @@ pub enum Alert {
     Everybody,
 }
 
+/// The state of the loop that runs jobs, shared with the calls that submit them.
 #[derive(Default)]
 pub(crate) struct RunQueue {
     nudge: Notify,
@@ -58,6 +60,7 @@ impl Engine {
     /// Runs jobs until canceled; then the running ones get a while, and are stopped and given back.
     pub async fn run_agents_until(self: Arc<Self>, stop: CancellationToken, alert: Alert) {
         let Some(agents) = self.parts.agents.clone() else { return };
+        // Processes and folders of runs that did not end in order go first.
         agents.clean_up().await;
         if let Err(error) = self.runs_recover().await {
             tracing::warn!(%error, "cannot look for jobs that a process left behind");
@@ -96,6 +99,7 @@ impl Engine {
             }
             self.runs.at_work.store(running.len(), Ordering::Relaxed);
         }
+        // Agents get `drain` to end by themselves; then they are stopped, and their jobs go back into the queue.
         let all = async { while running.join_next().await.is_some() {} };
         tokio::pin!(all);
         if tokio::time::timeout(self.parts.runs.drain, &mut all).await.is_err() {
@@ -159,6 +163,8 @@ impl Engine {
         Ok(())
     }
 
+    /// Writes what time did to one job: its wait is over, its lease is over, or its runner is gone. The rule is
+    /// `RunSettle`.
     async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
         let attempts_max = match due.job.kind.is_in_workspace() {
             true => self.parts.board.attempts_max,
@@ -174,6 +180,7 @@ impl Engine {
         Ok(())
     }
 
+    /// Starts queued patch jobs until the queue is empty or the machine is full.
     async fn runs_start(
         self: &Arc<Self>,
         agents: &Arc<dyn AgentRunner>,
@@ -229,6 +236,7 @@ impl Engine {
         }
     }
 
+    /// The steps of one run. The feed is opened before anything is started, so that no cancellation is missed.
     async fn run_through(
         self: &Arc<Self>,
         agents: &dyn AgentRunner,
@@ -255,6 +263,7 @@ impl Engine {
         let rule = (self.parts.runs.lease_s, self.parts.runs.heartbeat);
         let watched = self.run_watched(taken, feed, rule, Duration::from_millis(left), give_up);
         tokio::pin!(work, watched);
+        // The processes of an earlier run may still be alive on this machine, and would write into the same folder.
         if run.attempt > 1 {
             let earlier = EarlierRuns { job: taken.job.to_string(), below: run.attempt };
             tokio::select! {
@@ -271,6 +280,7 @@ impl Engine {
                 (work.await, false)
             }
         };
+        // The artifacts are stored before the result: a client that hears of the end finds everything.
         let patch = report.patch.clone().filter(|patch| !patch.trim().is_empty());
         let (verdict, logs) = (report.verdict, std::mem::take(&mut report.logs));
         if !self.run_keep_report(taken, report.patch, report.out, logs, verdict).await? {
@@ -306,6 +316,7 @@ impl Engine {
         loop {
             tokio::select! {
                 () = give_up.cancelled() => return,
+                // At the end of the job's time the next `RunKeep` finds it expired. The timer must not fire again.
                 () = &mut late, if !is_late => is_late = true,
                 _ = beat.tick() => {}
                 event = feed.next() => match event.map(|event| event.name) {
@@ -427,6 +438,8 @@ impl Asks for AsksFor {
 }
 
 impl AsksFor {
+    /// Waits for the answer to one question. The feed begins before the question is asked, so a quick answer is not
+    /// missed; after `ask_timeout` the question is refused, and the job shows that.
     async fn answered(&self, question: Question) -> Result<bool, EngineError> {
         let (engine, LeasedRun { org, job, fence }) = (&self.engine, &self.taken);
         let mut feed = engine.run_feed(Some(*job)).await?;

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use callboard_domain::command::{Command, NEW_TASK, RunSubmit};
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::hex::hex;
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::forge::ForgeKind;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{OrNotFound as _, Sought as _};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
 use callboard_domain::runs::delivery::Webhook;
@@ -134,10 +135,7 @@ impl Engine {
         spec: JobSpec,
     ) -> Result<Submitted, EngineError> {
         op.principal.judge_outside(op.tool, NEW_TASK)?;
-        let problems = self.repo_problems(&spec.repo).await?;
-        if !problems.is_empty() {
-            return Err(Refusal::InvalidSpec { problems }.into());
-        }
+        Problem::judge(self.repo_problems(&spec.repo).await?)?;
         let bound_to = match spec.repo {
             Repo::Git { .. } => None,
             Repo::Local { .. } => Some(self.parts.machine.clone()),
@@ -190,7 +188,7 @@ impl Engine {
         let seen = self.run_find(op, id).await?;
         match seen.record.run.order.patch() {
             Some(_) => Ok(seen),
-            None => Err(Refusal::JobNotFound { job: id.to_string() }.into()),
+            None => Err(id.not_found().into()),
         }
     }
 
@@ -198,7 +196,7 @@ impl Engine {
     pub async fn run_find(&self, op: &OpContext, id: JobId) -> Result<RunSeen, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let seen = self.parts.store.run(&op.principal.org, id).await?;
-        seen.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() }.into())
+        Ok(seen.or_not_found(&id)?)
     }
 
     /// Runs whose agents wait for an answer.

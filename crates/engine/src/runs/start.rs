@@ -161,6 +161,8 @@ impl Engine {
         Ok(())
     }
 
+    /// Tries to begin one job. The rules of places and of the task are judged in the transaction of `RunLease`, so two
+    /// servers never start agents on one task.
     pub(crate) async fn work_lease(
         &self,
         due: &DueJob,
@@ -202,6 +204,7 @@ impl Engine {
         let (Some(order), Some(record)) = (order, store.task(org, task).await?) else {
             return Ok(Leased::Not);
         };
+        // A worker of a crew keeps its own name; any other agent is named after its executor and its attempt.
         let agent = if order.role == Role::Crew { order.asked_by.clone() } else { agent };
         let taken = LeasedRun { org: org.clone(), job, fence: run.fence };
         let ground = Ground { taken, run, order, record, card, settings, executor, agent };
@@ -299,6 +302,8 @@ impl Engine {
         self.workspace_make(&taken.org, &record.task, card).await
     }
 
+    /// Lets the agent work, and meanwhile keeps its output, passes messages on and records that it is up. Returns its
+    /// report in every case: a stopped agent is waited for, so no process outlives the call.
     async fn worked(
         self: &Arc<Self>,
         workers: &dyn Workers,
@@ -356,6 +361,7 @@ impl Engine {
         let mut is_told = false;
         loop {
             tokio::select! {
+                // Both futures end only with the loop.
                 never = &mut kept => match never {},
                 never = &mut spoken, if is_told => match never {},
                 told = &mut told, if !is_told => {
@@ -405,6 +411,7 @@ impl Engine {
         Ok(Ok(Some((DoorKey { url, token }, pass))))
     }
 
+    /// The reason of a run whose agent did not come up in time.
     fn too_late(&self) -> String {
         format!("The agent did not start within {}s", self.parts.board.start_timeout.as_secs())
     }
@@ -495,6 +502,8 @@ impl Engine {
         }
     }
 
+    /// Records the end of a run, with the job of a reviewer where the settings ask for one. The place it had may be for
+    /// another job, so the loop is woken.
     async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
         self.crew_hindered(ground, &end).await?;
         let LeasedRun { org, job, fence } = &ground.taken;

@@ -9,6 +9,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::runs::job::{Job, JobKind, JobState};
 use callboard_domain::runs::run::RunRecord;
+use callboard_domain::runs::work::judge_running;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -89,9 +90,7 @@ impl Engine {
         op.principal.judge_on(op.tool, task)?;
         self.task_get(op, task).await?;
         let left = self.works_left(&op.principal.org, task).await?;
-        if left.is_empty() {
-            return Err(Refusal::NotRunning { task }.into());
-        }
+        judge_running(task, !left.is_empty())?;
         Ok((self.works_end(op, &left).await?, left))
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use callboard_domain::board::card::Mode;
 use callboard_domain::command::{Command, Start, TerminalStart, WorkSubmit};
 use callboard_domain::ids::TaskId;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{OrNotFound as _, Sought as _};
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::runs::run::RunRecord;
+use callboard_domain::runs::work::judge_executor;
 use callboard_domain::runs::work::{Role, WorkOrder};
 use callboard_store::Outcome;
 use tokio::time::Instant;
@@ -138,10 +139,7 @@ impl Engine {
             Some(named) => named,
             None => self.board_settings(org).await?.default_worker_agent,
         };
-        match found.contains(&executor) {
-            true => Ok(()),
-            false => Err(Refusal::ExecutorMissing { executor, found }.into()),
-        }
+        Ok(judge_executor(executor, found)?)
     }
 
     pub(crate) fn run_ttl_s(&self) -> u32 {
@@ -206,23 +204,20 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
         let job = self.parts.store.job(org, id).await?.filter(|job| job.task == Some(task));
-        let not_found = || Refusal::JobNotFound { job: id.to_string() }.into();
-        match job.as_ref().map(|job| job.kind) {
-            Some(JobKind::Stop) => job.map(|job| WorkJob::Stop(job.into())).ok_or_else(not_found),
-            Some(JobKind::Work) => {
+        let job = job.or_not_found(&id)?;
+        match job.kind {
+            JobKind::Stop => Ok(WorkJob::Stop(job.into())),
+            JobKind::Work => {
                 let seen = self.parts.store.run(org, id).await?;
                 let record = seen.map(|seen| seen.record).filter(is_start);
-                self.work_seen(org, record.ok_or_else(not_found)?).await
+                self.work_seen(org, record.or_not_found(&id)?).await
             }
-            Some(
-                JobKind::Verify
-                | JobKind::Embed
-                | JobKind::Run
-                | JobKind::Crew
-                | JobKind::Deliver
-                | JobKind::Check,
-            )
-            | None => Err(not_found()),
+            JobKind::Verify
+            | JobKind::Embed
+            | JobKind::Run
+            | JobKind::Crew
+            | JobKind::Deliver
+            | JobKind::Check => Err(id.not_found().into()),
         }
     }
 
@@ -233,8 +228,7 @@ impl Engine {
         id: JobId,
     ) -> Result<(TaskId, WorkJob), EngineError> {
         let job = self.parts.store.job(&op.principal.org, id).await?;
-        let not_found = || Refusal::JobNotFound { job: id.to_string() };
-        let task = job.and_then(|job| job.task).ok_or_else(not_found)?;
+        let task = job.and_then(|job| job.task).or_not_found(&id)?;
         Ok((task, self.work_get(op, task, id).await?))
     }
 
@@ -346,8 +340,7 @@ impl Engine {
         task: TaskId,
     ) -> Result<Option<String>, EngineError> {
         let record = self.parts.store.task(org, task).await?;
-        let not_found = || Refusal::TaskNotFound { task: task.to_string() };
-        let project = record.ok_or_else(not_found)?.task.project;
+        let project = record.or_not_found(&task)?.task.project;
         let repos = self.parts.store.repos(org, project).await?;
         let here = repos.iter().find(|repo| repo.machine == self.parts.machine);
         Ok(here.or(repos.first()).map(|repo| repo.machine.clone()))

@@ -17,6 +17,7 @@ use crate::{At, Engine, EngineError};
 /// How many sessions of one actor on one task are searched for a key.
 const KEYS_MAX: usize = 1_000;
 
+/// A request to begin a session, as the graph toolset reads it.
 #[derive(Clone, Debug)]
 pub struct AttemptDraft {
     pub task: TaskId,
@@ -35,6 +36,8 @@ pub struct AttemptDraft {
 pub const NEW_WORKTREE: &str = "new";
 
 impl Engine {
+    /// Begins a session. With `worktree: new` the folder is made before the transaction, because git takes seconds; a
+    /// refusal afterwards leaves the folder for the next try.
     pub async fn attempt_begin(
         &self,
         op: &OpContext,
@@ -47,6 +50,7 @@ impl Engine {
             draft.branch = draft.branch.or(place.as_ref().map(|place| place.branch.clone()));
             draft.worktree = place.map(|place| place.path.to_string_lossy().into_owned());
         }
+        // Git is asked only for what the caller left out.
         let git = match (&draft.branch, &draft.head) {
             (Some(_), Some(_)) => Head::default(),
             _ => self.head_at(op, draft.task, draft.worktree.as_deref()).await?,
@@ -100,6 +104,8 @@ impl Engine {
         }
     }
 
+    /// Shows that the session is alive, perhaps with news. An attempt without a lease only becomes stalled by silence;
+    /// it does not end.
     pub async fn attempt_heartbeat(
         &self,
         op: &OpContext,
@@ -109,6 +115,8 @@ impl Engine {
         self.act_on_attempt(op, Command::AttemptHeartbeat { attempt, progress }).await
     }
 
+    /// Ends a session with a summary. The commit it ended at and, where finishing requires checks, the state of the
+    /// files are read before the transaction.
     pub async fn attempt_finish(
         &self,
         op: &OpContext,
@@ -131,6 +139,7 @@ impl Engine {
         self.act_on_attempt(op, Command::AttemptFinish { attempt, summary, head, tree }).await
     }
 
+    /// Gives a session up with a reason. The task is free afterwards if the caller held it.
     pub async fn attempt_cancel(
         &self,
         op: &OpContext,

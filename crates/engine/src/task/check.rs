@@ -98,6 +98,7 @@ impl Engine {
         self.checks_at(op, record, site).await
     }
 
+    /// Waits for the task's turn, then runs the checks that do not pass for the files as they are now.
     async fn checks_at(
         &self,
         op: &OpContext,
@@ -169,6 +170,8 @@ impl Engine {
         self.act_on_task(op, Command::CheckRun { task, checked }).await
     }
 
+    /// Records a person's or an agent's verdict on a manual check, for the files as they are now: another state of the
+    /// files makes the verdict stale.
     pub async fn check_attest(
         &self,
         op: &OpContext,
@@ -240,6 +243,7 @@ impl Engine {
         self.worktree_of(&record.task, record.newest.as_ref())
     }
 
+    /// As `worktree`, for a task without its record. A session that is over has no say about the place of checks.
     pub(crate) fn worktree_of<'r>(
         &self,
         task: &Task,
@@ -250,6 +254,8 @@ impl Engine {
         attempt.worktree.as_deref()
     }
 
+    /// Where a task's checks run: in its session's worktree, else in its own, else in the repository. Refused where
+    /// this machine has no repository of the project.
     async fn site(&self, org: &str, record: &TaskRecord) -> Result<Site, EngineError> {
         let missing = |message: String| Refusal::CheckInfrastructure { message };
         let runner = self

@@ -3,7 +3,8 @@
 use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::knowledge::{KnowledgeId, NewKnowledge};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
+use callboard_domain::retry::judge_first;
 use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::standing::Standing;
@@ -63,8 +64,7 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let store = &self.parts.store;
         if let Some(plan) = filter.below {
-            let known = store.task(&op.principal.org, plan).await?;
-            known.ok_or_else(|| Refusal::TaskNotFound { task: plan.to_string() })?;
+            store.task(&op.principal.org, plan).await?.or_not_found(&plan)?;
         }
         let query = FreeQuery {
             org: op.principal.org.clone(),
@@ -124,10 +124,8 @@ impl Engine {
             job: id,
         };
         let leased = self.leased(op, Command::LeaseComplete(complete)).await?;
-        if leased.replayed {
-            // The ids above are new; the ids of the first call were in its answer alone.
-            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
-        }
+        // The ids above are new; the ids of the first call were in its answer alone.
+        judge_first(leased.replayed, op.tool)?;
         if count > 0 {
             self.learned(org, count).await;
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::OrNotFound as _;
 use callboard_domain::task::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::task::{Task, TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -15,6 +15,7 @@ use callboard_store::{AttemptQuery, BackQuery, EventQuery, FreeQuery, Project, T
 use crate::context::{OpContext, Principal, Scope};
 use crate::{At, Engine, EngineError};
 
+/// The conditions of a list of tasks in the caller's project.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     pub label: Option<String>,
@@ -32,6 +33,7 @@ pub struct TaskFilter {
     pub limit: usize,
 }
 
+/// The conditions of a list of attempts in the caller's org, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct AttemptFilter {
     pub task: Option<TaskId>,
@@ -54,6 +56,7 @@ struct NewestEvent {
 }
 
 impl NewestEvents {
+    /// What is remembered of an org.
     fn of(&self, org: &str) -> Option<NewestEvent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(org).copied()
     }
@@ -64,6 +67,7 @@ impl NewestEvents {
 }
 
 impl Engine {
+    /// One task as it stands now: a lease that is over shows as ended before the clock has written that.
     pub async fn task_get(
         &self,
         op: &OpContext,
@@ -71,11 +75,12 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.task(&op.principal.org, task).await?;
-        let it = found.ok_or_else(|| Refusal::TaskNotFound { task: task.to_string() })?;
+        let it = found.or_not_found(&task)?;
         let now = self.parts.store.now();
         Ok(At { it: it.as_of(&self.parts.policy, now), now })
     }
 
+    /// A page of tasks of the caller's project; empty while the org has no project.
     pub async fn task_list(
         &self,
         op: &OpContext,
@@ -203,6 +208,7 @@ impl Engine {
         Ok(found.first().copied())
     }
 
+    /// One attempt as it stands now.
     pub async fn attempt_get(
         &self,
         op: &OpContext,
@@ -210,12 +216,12 @@ impl Engine {
     ) -> Result<At<Attempt>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.attempt(&op.principal.org, attempt).await?;
-        let session = || format!("ses_{}", attempt.0);
-        let it = found.ok_or_else(|| Refusal::SessionNotFound { session: session() })?;
+        let it = found.or_not_found(&attempt)?;
         let now = self.parts.store.now();
         Ok(At { it: it.as_of(now), now })
     }
 
+    /// A page of attempts, each as it stands now.
     pub async fn attempt_list(
         &self,
         op: &OpContext,
@@ -236,6 +242,7 @@ impl Engine {
         Ok(At { it: found.into_iter().map(|attempt| attempt.as_of(now)).collect(), now })
     }
 
+    /// Events of the caller's org after a number, in the order of the log.
     pub async fn event_list(
         &self,
         op: &OpContext,

@@ -5,8 +5,8 @@ use callboard_domain::command::{Command, NEW_TASK, NewCheck, TaskCreate, TaskEdi
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
+use callboard_domain::retry::judge_first;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::contract::VerificationContract;
 use callboard_store::EventQuery;
@@ -44,6 +44,7 @@ pub struct TaskDraft {
 }
 
 impl Engine {
+    /// Creates a task. Under a repeated retry key the first task is found again.
     pub async fn task_create(
         &self,
         op: &OpContext,
@@ -64,10 +65,9 @@ impl Engine {
             all.push(self.task_to_create(op, draft).await?);
         }
         let ids: Vec<TaskId> = all.iter().map(|create| create.task).collect();
-        if self.act(op, Command::TaskCreateAll(all)).await?.replayed {
-            // The first call made tasks under other ids, and its answer was not kept.
-            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
-        }
+        let applied = self.act(op, Command::TaskCreateAll(all)).await?;
+        // The first call made tasks under other ids, and its answer was not kept.
+        judge_first(applied.replayed, op.tool)?;
         let mut made = Vec::with_capacity(ids.len());
         for id in ids {
             made.push(self.task_get(op, id).await?.it);
@@ -75,6 +75,7 @@ impl Engine {
         Ok(made)
     }
 
+    /// The command for a draft: with an id, and the project that the caller's new tasks go to.
     pub(crate) async fn task_to_create(
         &self,
         op: &OpContext,
@@ -145,6 +146,7 @@ impl Engine {
         Ok((self.as_files_are(op, seen).await?, changed))
     }
 
+    /// Edits a task's own fields.
     pub async fn task_edit(
         &self,
         op: &OpContext,

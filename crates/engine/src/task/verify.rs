@@ -2,8 +2,8 @@
 
 use callboard_domain::command::{Checked, Command, Found};
 use callboard_domain::decide::verification::{self, VerifyFault, VerifyStep};
+use callboard_domain::forge::{ForgeKind, ForgeRef, judge_merged};
 use callboard_domain::ids::TaskId;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef, judge_pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::contract::VerificationContract;
@@ -15,6 +15,8 @@ use crate::ports::{ForgeFault, PullStateRequest};
 use crate::{Engine, EngineError};
 
 impl Engine {
+    /// Does one leased verify job. A machine that cannot run the checks reports that as a result, so that the job is
+    /// due again later, perhaps elsewhere.
     pub(crate) async fn verify(&self, taken: &LeasedJob) -> Result<(), EngineError> {
         let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
@@ -51,15 +53,17 @@ impl Engine {
             Some(task) => self.parts.store.task(&taken.org, task).await?,
             None => None,
         };
+        // The task was removed meanwhile. `decide` finds no task to move, and only the job ends.
         let Some(record) = record else { return Ok((Found::Passed, None, None)) };
         let contract = verification::contract(&record.task, &self.parts.policy);
         let found = match verification::verify_step(&record.task, &contract) {
             VerifyStep::Found(found) => found,
-            VerifyStep::AskForge { kind, pull } => {
-                self.ask(record.task.id, &contract, kind, &pull).await
+            VerifyStep::AskForge { kind, request } => {
+                self.ask(record.task.id, &contract, kind, &request).await
             }
             VerifyStep::RunChecks => Found::Passed,
         };
+        // Checks cost minutes; they run only once everything else is in order.
         if found != Found::Passed {
             return Ok((found, None, None));
         }
@@ -73,7 +77,7 @@ impl Engine {
         task: TaskId,
         contract: &VerificationContract,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
     ) -> Found {
         let Some(forge) = &self.parts.forge else { return VerifyFault::ForgeUnconfigured.found() };
         let wanted = PullStateRequest {
@@ -83,7 +87,7 @@ impl Engine {
         match forge.pull(kind, pull, &wanted).await {
             Ok(state) => {
                 let branch = contract.branch.as_deref();
-                judge_pull(&state, branch, &contract.required_checks, &contract.files).into()
+                judge_merged(&state, branch, &contract.required_checks, &contract.files).into()
             }
             Err(fault) => {
                 tracing::info!(%task, %fault, "the forge gave no answer");
@@ -101,6 +105,7 @@ impl Engine {
         if !record.task.checks.iter().any(|check| check.is_command()) {
             return Ok(None);
         }
+        // The runner acts for itself here, in the org of the job.
         let principal = Principal { org: taken.org.clone(), ..Principal::local(self.runner()) };
         let op = OpContext::new(principal, "verify");
         let (checked, _turn) = self.checks_for_closing(&op, record).await?;
@@ -113,7 +118,7 @@ impl From<&ForgeFault> for VerifyFault {
         match fault {
             ForgeFault::Unconfigured => Self::ForgeUnconfigured,
             ForgeFault::Refused(_) => Self::ForgeRefused,
-            ForgeFault::NotFound => Self::PullNotFound,
+            ForgeFault::NotFound => Self::RequestNotFound,
             ForgeFault::Unavailable { .. } => Self::ForgeUnavailable,
         }
     }

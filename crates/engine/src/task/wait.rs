@@ -9,10 +9,9 @@ use std::time::Duration;
 use callboard_domain::crew::AgentId;
 use callboard_domain::event::{EventData, EventName, LoggedEvent, step_of};
 use callboard_domain::ids::{Id, TaskId};
-use callboard_domain::policy::{Phase, fold};
-use callboard_domain::refusal::Refusal;
 use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::goal::Goal;
 use callboard_domain::time::Timestamp;
 use callboard_store::{EventQuery, EventSink};
 use serde_json::Value;
@@ -276,12 +275,12 @@ impl Engine {
         states: &[String],
         timeout: Duration,
     ) -> Result<WaitOutcome, EngineError> {
-        let goals = self.goals(states)?;
+        let goals = Goal::read_all(states, &self.parts.policy)?;
         let deadline = tokio::time::Instant::now() + timeout;
         let watch = self.task_watch(task).await?;
         loop {
             let seen = self.task_get(op, task).await?;
-            let there = goals.iter().any(|goal| goal.matches(&seen.it));
+            let there = goals.iter().any(|goal| goal.is_reached(&seen.it));
             if there {
                 return Ok(WaitOutcome::Reached(Box::new(seen)));
             }
@@ -292,44 +291,6 @@ impl Engine {
                 }
                 () = op.cancel.cancelled() => return Err(EngineError::Canceled),
             }
-        }
-    }
-
-    /// A goal is a label, a phase, `closed`, or `ready`.
-    fn goals(&self, states: &[String]) -> Result<Vec<Goal>, EngineError> {
-        let goal = |word: &String| {
-            let policy = &self.parts.policy;
-            let folded = fold(word);
-            match policy.label(word) {
-                Some(label) => Ok(Goal::Label(label.name.clone())),
-                None if folded == "closed" => Ok(Goal::Closed),
-                None if folded == "ready" => Ok(Goal::Ready),
-                None => Phase::parse(&folded).map(Goal::Phase).ok_or_else(|| {
-                    let mut known = policy.names();
-                    known.extend(Phase::ALL.iter().map(|phase| phase.as_str().to_owned()));
-                    known.extend(["closed".into(), "ready".into()]);
-                    Refusal::UnknownState { given: word.clone(), known }.into()
-                }),
-            }
-        };
-        states.iter().map(goal).collect()
-    }
-}
-
-enum Goal {
-    Label(String),
-    Phase(Phase),
-    Closed,
-    Ready,
-}
-
-impl Goal {
-    fn matches(&self, record: &TaskRecord) -> bool {
-        match self {
-            Goal::Label(label) => record.task.label == *label,
-            Goal::Phase(phase) => record.task.phase == *phase,
-            Goal::Closed => record.task.phase.is_closed(),
-            Goal::Ready => record.task.is_ready(),
         }
     }
 }

@@ -13,6 +13,8 @@ use super::Outcome;
 use crate::run_log::RunLog;
 use crate::workspace::{Applied, Workspace};
 
+/// The verdict on an agent's output. Patch and text are kept also when the patch is refused, so that a person can see
+/// why.
 pub(super) async fn judge(
     scope: &Scope,
     workspace: &Workspace,
@@ -44,6 +46,7 @@ pub(super) async fn judge(
     Outcome { verdict, summary, patch: Some(patch), out: Some(out) }
 }
 
+/// Whether a patch may be kept: inside its scope, and applicable. An empty patch is a result, too.
 async fn verdict(
     scope: &Scope,
     workspace: &Workspace,
@@ -56,6 +59,7 @@ async fn verdict(
     let internal = |cause| (FailReason::InternalError, cause);
     let rule = ScopeRule::new(scope);
     let files = patch::files(patch);
+    // A folder above a path can be a link that leads elsewhere, so parents are looked at as well.
     let touched: HashSet<&str> =
         files.iter().flat_map(FilePatch::paths).flat_map(with_parents).collect();
     // Git is asked about plain paths only; the others are offences by themselves.
@@ -84,6 +88,7 @@ async fn verdict(
     }
 }
 
+/// The failure of a patch that leaves its scope.
 fn refused(offence: &Offence) -> (FailReason, String) {
     (FailReason::Policy, format!("Patch refused: {} {}", offence.path, offence.why))
 }

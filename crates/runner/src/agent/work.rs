@@ -24,6 +24,7 @@ use crate::terminal::{self, OpenTerminal};
 
 #[async_trait]
 impl Workers for LocalAgents {
+    // Nothing that the agent or git said leaves this function before secrets are hidden in it.
     async fn work(
         &self,
         call: WorkCall,
@@ -83,6 +84,7 @@ impl LocalAgents {
             format!("Executor '{}' is not known, or its program is not found", call.executor)
         })?;
         let folder = self.folder(&call.job, call.attempt).await?;
+        // A reviewer gets no worktrees, the executor's reading command, and no writable folder but its scratch.
         let may_write = !call.worktrees.is_empty();
         let mut places = Vec::new();
         let mut git_dirs = Vec::new();
@@ -90,6 +92,7 @@ impl LocalAgents {
             places.push(worktree.path.clone());
             let dirs = WorktreeDirs::of(&worktree.repo, &worktree.path).await;
             let dirs = dirs.map_err(|fault| fault.to_string())?;
+            // A commit writes into the repository's own git folder. Only the paths that it needs become writable there.
             let writes = dirs.what_a_commit_writes(&worktree.branch);
             places.extend(writes.map_err(|fault| fault.to_string())?);
             git_dirs.push(dirs);
@@ -106,6 +109,8 @@ impl LocalAgents {
         leash.printed = Some(lines.clone());
         let scratch = folder.scratch();
         let server = self.board_server(call, executor.mcp, &scratch, log)?;
+        // A confined git cannot delete a ref after its commit. A wrapper leaves that one complaint out
+        // (`quiet_git.rs`).
         let git = match confinement.is_some() && may_write {
             true => quiet_git::place(&scratch, &variables.base, &git_dirs)
                 .map_err(|error| format!("{}: {error}", scratch.display()))?,
@@ -135,6 +140,7 @@ impl LocalAgents {
             None => None,
         };
         let shown = terminal.as_ref().map(|terminal| terminal.shown().clone());
+        // Told when the process exists, not when it was asked for.
         leash.started = Some(Box::new(move || {
             // The receiver may be gone.
             let _ = up.send(Up { terminal: shown });
@@ -165,6 +171,7 @@ impl LocalAgents {
         }
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
+        // The scratch folder goes, and with it the file that holds the token.
         folder.close().await;
         Ok(match ran.said {
             ExecutorReport::Stopped if timed_out && !stop.is_cancelled() => {

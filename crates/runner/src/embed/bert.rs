@@ -11,6 +11,7 @@ use super::wordpiece::WordPiece;
 /// The longest input that sentence models of this size were trained on.
 const PIECES_MAX: usize = 256;
 
+/// The part of `config.json` that the encoder needs.
 #[derive(Deserialize)]
 struct Config {
     hidden_size: usize,
@@ -22,6 +23,7 @@ struct Config {
     model_type: String,
 }
 
+/// A model in memory, as 32-bit floats. Vectors of tokens are rows.
 pub(super) struct Bert {
     tokenizer: WordPiece,
     words: Array2<f32>,
@@ -33,6 +35,7 @@ pub(super) struct Bert {
     pieces_max: usize,
 }
 
+/// One layer of the encoder: attention, then two linear steps, each added to its input and normalized.
 struct Layer {
     query: Linear,
     key: Linear,
@@ -50,6 +53,7 @@ struct Linear {
     bias: Array1<f32>,
 }
 
+/// Layer normalization: each row gets mean 0 and variance 1, then a learned scale and shift.
 struct Norm {
     weight: Array1<f32>,
     bias: Array1<f32>,
@@ -64,6 +68,7 @@ impl Linear {
         })
     }
 
+    /// `x` times the transposed weights, plus the bias.
     fn of(&self, x: &ArrayView2<'_, f32>) -> Array2<f32> {
         let mut y = x.dot(&self.weight.t());
         y += &self.bias;
@@ -119,6 +124,8 @@ impl Layer {
         self.outer_norm.over(x);
     }
 
+    /// Scaled dot-product attention, each head on its own columns. There is no mask, because texts are embedded one by
+    /// one.
     fn attention(&self, x: &Array2<f32>, heads: usize) -> Array2<f32> {
         let x = x.view();
         let (queries, keys, values) = (self.query.of(&x), self.key.of(&x), self.value.of(&x));
@@ -129,6 +136,7 @@ impl Layer {
             let mut scores = queries.slice(part).dot(&keys.slice(part).t());
             scores /= (width as f32).sqrt();
             scores.rows_mut().into_iter().for_each(|mut row| {
+                // The largest score is subtracted first, or `exp` would overflow.
                 let most = row.fold(f32::NEG_INFINITY, |a, b| a.max(*b));
                 row.mapv_inplace(|v| (v - most).exp());
                 let sum = row.sum();
@@ -140,6 +148,7 @@ impl Layer {
     }
 }
 
+/// The exact form, by the error function, which these models were trained with.
 fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
@@ -160,6 +169,7 @@ impl Bert {
         let at = |words: String| format!("{}: {words}", path.display());
         let text = std::fs::read(&path).map_err(|e| at(e.to_string()))?;
         let config: Config = serde_json::from_slice(&text).map_err(|e| at(e.to_string()))?;
+        // Another architecture would give vectors without meaning instead of an error.
         if config.model_type != "bert" || config.hidden_act != "gelu" {
             return Err(at("is not a BERT model with gelu".into()));
         }
@@ -176,6 +186,7 @@ impl Bert {
             tokenizer: WordPiece::read(&folder.join("tokenizer.json"))?,
             words: weights.matrix("embeddings.word_embeddings.weight")?,
             positions: weights.matrix("embeddings.position_embeddings.weight")?,
+            // A single text is always the first segment.
             kind: kinds.row(0).to_owned(),
             norm: Norm::read(&weights, "embeddings.LayerNorm", eps)?,
             layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, _>>()?,
@@ -184,12 +195,14 @@ impl Bert {
         })
     }
 
+    /// The vector of a text, of length 1, so that a dot product is the cosine. Pieces after the limit are ignored.
     pub fn embed(&self, text: &str) -> Vec<f32> {
         let pieces = self.tokenizer.pieces(text, self.pieces_max);
         let mut x = Array2::zeros((pieces.len(), self.words.ncols()));
         for ((mut row, piece), position) in
             x.rows_mut().into_iter().zip(&pieces).zip(self.positions.rows())
         {
+            // A vocabulary that is longer than the table of words belongs to another model; its pieces count as zero.
             if (*piece as usize) < self.words.nrows() {
                 row += &self.words.row(*piece as usize);
             }

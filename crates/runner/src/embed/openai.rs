@@ -19,6 +19,8 @@ use crate::wire::{self, Wire, chain};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// After this many failures in a row the endpoint is left alone for `REST`, so that searches do not wait two seconds
+/// each.
 const FAILURES_MAX: u32 = 3;
 const REST: Duration = Duration::from_secs(30);
 
@@ -31,6 +33,7 @@ pub struct OpenAiPlace {
     pub key: Option<String>,
 }
 
+/// `id` names the model in the store: vectors of two models are never compared.
 pub struct OpenAiEmbedder {
     place: OpenAiPlace,
     id: String,
@@ -62,6 +65,7 @@ impl OpenAiEmbedder {
         Self { wire: OnceCell::new(), id, place, breaker: Mutex::default() }
     }
 
+    /// Whether the endpoint has its pause now. The first call after the pause is a trial.
     fn rests(&self) -> bool {
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         match breaker.rests_until {
@@ -74,6 +78,7 @@ impl OpenAiEmbedder {
         }
     }
 
+    /// Counts failures in a row; any answer ends the count, also a refusal of the text.
     fn note(&self, answered: bool) {
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         breaker.failures = if answered { 0 } else { breaker.failures + 1 };
@@ -101,6 +106,7 @@ async fn ask(
     let response = wire.request(request).await.map_err(|error| away(&error))?;
     match response.status().as_u16() {
         200..=299 => {}
+        // The text is at fault and would be refused again, so the endpoint counts as healthy.
         code @ (400 | 413 | 422) => {
             return Err(EmbedFault::Unusable(format!(
                 "the endpoint refused a text with status {code}"
@@ -119,6 +125,7 @@ fn vectors(answer: EmbeddingsResponse, asked: usize) -> Result<Vec<Vec<f32>>, Em
     if items.len() != asked {
         return Err(unavailable(format!("gave {} vectors for {asked} texts", items.len())));
     }
+    // The specification does not promise the order.
     items.sort_by_key(|item| item.index);
     Ok(items.into_iter().map(|item| item.embedding).collect())
 }

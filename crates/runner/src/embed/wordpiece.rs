@@ -7,8 +7,11 @@ use serde::Deserialize;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+/// A longer word is unknown as a whole, as in the tokenizer that these models were trained with. This also bounds the
+/// cost of a word, which is quadratic.
 const WORD_CHARS_MAX: usize = 100;
 
+/// The vocabulary with its special pieces: `[UNK]`, `[CLS]` and `[SEP]`.
 pub(super) struct WordPiece {
     vocabulary: HashMap<String, u32>,
     unknown: u32,
@@ -35,6 +38,7 @@ struct Model {
 }
 
 impl WordPiece {
+    /// Reads `tokenizer.json`. A cased model is refused: its vocabulary has capitals, and this reader lowers them.
     pub fn read(path: &Path) -> Result<Self, String> {
         let at = |words: String| format!("{}: {words}", path.display());
         let text = std::fs::read(path).map_err(|e| at(e.to_string()))?;
@@ -87,6 +91,7 @@ impl WordPiece {
                 id.map(|id| (end, *id))
             });
             let Some((end, id)) = known else {
+                // A word with one unknown part is unknown as a whole.
                 pieces.truncate(before);
                 pieces.push(self.unknown);
                 return;
@@ -122,6 +127,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// Invisible characters, which the tokenizer drops.
 fn is_format(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -135,6 +141,7 @@ fn is_mark(c: char) -> bool {
             | '\u{ff01}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}' | '\u{ff3b}'..='\u{ff3d}')
 }
 
+/// The blocks of CJK ideographs, in which words are not separated by blanks.
 fn is_chinese(c: char) -> bool {
     matches!(u32::from(c), 0x4e00..=0x9fff | 0x3400..=0x4dbf | 0x20000..=0x2a6df
         | 0x2a700..=0x2ceaf | 0xf900..=0xfaff | 0x2f800..=0x2fa1f)

@@ -14,10 +14,13 @@ const NETWORK: [&str; 8] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
+/// The first of these that serves a model, and whose program is found, gets a job for it.
 pub(super) fn all() -> Vec<ExecutorSettings> {
     vec![claude(), codex(), gemini(), opencode(), copilot(), kimi()]
 }
 
+/// One agent: `command` for runs that only look, `write_command` for work in a worktree, `env` for variables that are
+/// passed on, `writable` for the agent's own files below the home folder.
 struct BuiltinAgent {
     name: &'static str,
     command: &'static str,
@@ -48,6 +51,7 @@ impl BuiltinAgent {
     }
 }
 
+/// Claude Code. `--strict-mcp-config` keeps the user's own servers out of a run.
 fn claude() -> ExecutorSettings {
     let agent = BuiltinAgent {
         name: "claude",
@@ -65,6 +69,7 @@ fn claude() -> ExecutorSettings {
     ExecutorSettings { output: OutputFrom::Json("result".into()), ..agent.settings() }
 }
 
+/// Codex. Its answer is the last message, which it writes into a file.
 fn codex() -> ExecutorSettings {
     let agent = BuiltinAgent {
         name: "codex",
@@ -82,6 +87,7 @@ fn codex() -> ExecutorSettings {
     ExecutorSettings { output: OutputFrom::File, own_sandbox: true, ..agent.settings() }
 }
 
+/// Gemini CLI. It learns of the board's server by a settings file.
 fn gemini() -> ExecutorSettings {
     let agent = BuiltinAgent {
         name: "gemini",

@@ -2,7 +2,7 @@
 
 mod merge;
 
-use callboard_domain::pulls::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
+use callboard_domain::forge::{ForgeCheck, ForgeCheckState, ForgeRef, ForgeState};
 use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest};
 use serde::Deserialize;
 use serde_json::json;
@@ -69,22 +69,23 @@ struct GitHubFile {
     previous_filename: Option<String>,
 }
 
+/// The state of a pull request. Checks and files cost requests of their own, so they are read only if wanted.
 pub(super) async fn pull(
     api: &Api,
-    pull: &PullRef,
+    pull: &ForgeRef,
     wanted: &PullStateRequest,
-) -> Result<PullState, ForgeFault> {
+) -> Result<ForgeState, ForgeFault> {
     let repo = format!("/repos/{}", pull.project);
     let at = format!("{repo}/pulls/{}", pull.number);
     let found: GitHubPull = api.get(&at).await?;
-    let mut state = PullState {
+    let mut state = ForgeState {
         merged: found.merged,
         // Of an open pull request it is the commit of a trial merge.
         merge_commit: found.merge_commit_sha.filter(|_| found.merged),
         open: found.state == GitHubState::Open,
         target_branch: found.base.branch,
         head_sha: found.head.sha,
-        ..PullState::default()
+        ..ForgeState::default()
     };
     if wanted.checks {
         state.checks = checks(api, &format!("{repo}/commits/{}", state.head_sha)).await?;
@@ -92,6 +93,7 @@ pub(super) async fn pull(
     if wanted.files {
         let listed = api.pages::<Vec<GitHubFile>>("its files", &format!("{at}/files")).await?;
         let files: Vec<GitHubFile> = listed.pages.into_iter().flatten().collect();
+        // GitHub lists at most 3,000 files of a pull request, but counts all of them.
         state.files_cut = listed.cut || files.len() < found.changed_files;
         let names = |file: GitHubFile| [Some(file.filename), file.previous_filename];
         state.files = files.into_iter().flat_map(names).flatten().collect();
@@ -111,6 +113,7 @@ impl From<GitHubPage> for OpenedPull {
     }
 }
 
+/// Opens a pull request, or finds the open one from this branch into this base.
 pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFault> {
     let pulls = format!("/repos/{}/pulls", new.project);
     let owner = new.project.split('/').next().unwrap_or_default();
@@ -121,6 +124,7 @@ pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFa
     Ok(api.find_or_post::<GitHubPage>(&at, &pulls, &wish).await?.into())
 }
 
+/// Check runs and statuses of a commit: a required name may be either.
 async fn checks(api: &Api, commit: &str) -> Result<Vec<ForgeCheck>, ForgeFault> {
     let runs = api
         .pages::<CheckRuns>("the check runs of the pull request", &format!("{commit}/check-runs"))
@@ -146,6 +150,7 @@ fn run_state(run: &CheckRun) -> ForgeCheckState {
     }
 }
 
+/// The older states; `pending` is the only other one.
 fn status_state(state: &str) -> ForgeCheckState {
     match state {
         "success" => ForgeCheckState::Green,

@@ -4,7 +4,7 @@ mod merge;
 
 use std::collections::HashMap;
 
-use callboard_domain::pulls::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
+use callboard_domain::forge::{ForgeCheck, ForgeCheckState, ForgeRef, ForgeState};
 use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest};
 use serde::Deserialize;
 use serde_json::json;
@@ -61,19 +61,19 @@ struct Diff {
 
 pub(super) async fn pull(
     api: &Api,
-    pull: &PullRef,
+    pull: &ForgeRef,
     wanted: &PullStateRequest,
-) -> Result<PullState, ForgeFault> {
+) -> Result<ForgeState, ForgeFault> {
     let project = format!("/projects/{}", pull.project.replace('/', "%2F"));
     let at = format!("{project}/merge_requests/{}", pull.number);
     let found: MergeRequest = api.get(&at).await?;
-    let mut state = PullState {
+    let mut state = ForgeState {
         merged: found.state == GitLabState::Merged,
         merge_commit: found.merge_commit_sha.or(found.squash_commit_sha),
         open: matches!(found.state, GitLabState::Opened | GitLabState::Locked),
         target_branch: found.target_branch,
         head_sha: found.sha.unwrap_or_default(),
-        ..PullState::default()
+        ..ForgeState::default()
     };
     if wanted.checks && !state.head_sha.is_empty() {
         let pipeline = found.head_pipeline.filter(|pipeline| pipeline.ran_on(&state.head_sha));

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::pulls::forge::ForgeKind;
+use callboard_domain::forge::ForgeKind;
 use callboard_engine::ports::ForgeFault;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -31,6 +31,7 @@ const PER_PAGE: usize = 100;
 const PAGES_MAX: usize = 30;
 const WORDS_CHARS_MAX: usize = 300;
 
+/// One forge: its API root, its token, and the connection pool, which is made at the first request.
 pub(super) struct Api {
     kind: ForgeKind,
     /// The root without a trailing slash.
@@ -49,6 +50,7 @@ struct TokenOrigin {
     port: Option<u16>,
 }
 
+/// The pages of a list, each as the forge answered it.
 pub(super) struct Pages<P> {
     pub pages: Vec<P>,
     /// Whether there are more items than were read.
@@ -149,6 +151,7 @@ impl Api {
         }
     }
 
+    /// The first item of a list.
     async fn first<T: DeserializeOwned>(&self, list: &str) -> Result<Option<T>, ForgeFault> {
         let found: Vec<T> = self.get(list).await?;
         Ok(found.into_iter().next())
@@ -199,6 +202,8 @@ impl Api {
         if answer.status.is_success() { Ok(answer) } else { Err(self.fault(&answer)) }
     }
 
+    /// Follows redirects, as GitHub answers for renamed repositories. `hop` refuses another origin, so the token stays
+    /// where it belongs.
     async fn follow(
         &self,
         method: Method,
@@ -222,6 +227,7 @@ impl Api {
         Err(self.unavailable("it redirects too often"))
     }
 
+    /// One request and its whole answer, at most `ANSWER_BYTES_MAX`.
     async fn exchange(
         &self,
         method: &Method,

@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::pulls::forge::{ForgeKind, PullRef, PullState};
+use callboard_domain::forge::{ForgeKind, ForgeRef, ForgeState};
 use callboard_engine::ports::{
     Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, PullStateRequest,
 };
@@ -22,6 +22,7 @@ use http::Api;
 /// The limit of all requests for one pull together; each request has its own limit too.
 const PULL_TIME_MAX: Duration = Duration::from_secs(120);
 
+/// Where the forges are, and with which tokens they are asked.
 #[derive(Clone, Debug)]
 pub struct ForgeSettings {
     /// Roots of the APIs, not of the pages.
@@ -95,9 +96,9 @@ impl Forge for ForgeClient {
     async fn pull(
         &self,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
         wanted: &PullStateRequest,
-    ) -> Result<PullState, ForgeFault> {
+    ) -> Result<ForgeState, ForgeFault> {
         in_time(kind, async {
             match kind {
                 ForgeKind::GitHub => github::pull(configured(&self.github)?, pull, wanted).await,
@@ -120,7 +121,7 @@ impl Forge for ForgeClient {
     async fn merge(
         &self,
         kind: ForgeKind,
-        pull: &PullRef,
+        pull: &ForgeRef,
         head: Option<&str>,
     ) -> Result<ForgeMerge, ForgeFault> {
         in_time(kind, async {
@@ -132,7 +133,7 @@ impl Forge for ForgeClient {
         .await
     }
 
-    async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+    async fn call_off(&self, kind: ForgeKind, pull: &ForgeRef) -> Result<ForgeOff, ForgeFault> {
         in_time(kind, async {
             match kind {
                 ForgeKind::GitHub => github::call_off(configured(&self.github)?, pull).await,
@@ -160,6 +161,7 @@ impl Forge for ForgeClient {
     }
 }
 
+/// Bounds all requests of one question together: a list of 30 pages could otherwise take five minutes.
 async fn in_time<T>(
     kind: ForgeKind,
     asked: impl Future<Output = Result<T, ForgeFault>>,
@@ -171,6 +173,7 @@ async fn in_time<T>(
     })
 }
 
+/// The forge, if it has a token.
 fn configured(api: &Option<Api>) -> Result<&Api, ForgeFault> {
     api.as_ref().ok_or(ForgeFault::Unconfigured)
 }

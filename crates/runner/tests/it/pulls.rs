@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Policy;
 use callboard_domain::pulls::Pull;
-use callboard_domain::pulls::forge::ForgeKind;
 use callboard_domain::rights::Lane;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;

@@ -1,7 +1,7 @@
 //! Reads of epics: their tasks, the workers for them, and changes that are not recorded yet.
 //!
-//! The conditions only find candidates. The rules are `crew/sweep.rs` and `crew/assignment.rs` in the domain; the tests
-//! of this crate compare both.
+//! The conditions only find candidates. The rules are `crew/sweep.rs`, `crew/assignment.rs` and `pulls/review.rs` in the
+//! domain; the tests of this crate compare both.
 
 use std::sync::Arc;
 
@@ -26,8 +26,6 @@ pub trait EpicStore: Send + Sync {
     async fn crew_orphans(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError>;
     /// Tasks of crews in review whose pull request was approved, and has been merged since.
     async fn crew_merged(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError>;
-    /// The page of the newest pull request of each task of an epic that has one.
-    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
     /// Workers whose task is closed, removed or held by another actor.
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError>;
     /// Workers that have an open task without an open dep, in every org.
@@ -143,18 +141,6 @@ pub(crate) fn read_waiting<R: Cells>(
     row: &mut RowReader<'_, R>,
 ) -> Result<UnassignedTask, R::Error> {
     Ok(UnassignedTask { org: row.str()?.into(), task: row.task()? })
-}
-
-/// Values: the org and the epic. Of several pull requests of a task the newest comes last.
-pub(crate) fn pulls(sign: char) -> String {
-    format!(
-        "SELECT t.id, p.url FROM tasks t JOIN pulls p ON p.task = t.id AND p.job IS NULL \
-         WHERE t.org = {sign}1 AND t.parent = {sign}2 ORDER BY p.created_at, p.number"
-    )
-}
-
-pub(crate) fn read_pull<R: Cells>(row: &mut RowReader<'_, R>) -> Result<(Id, String), R::Error> {
-    Ok((row.id()?, row.text()?))
 }
 
 pub(crate) fn adrift(limit: usize) -> String {

@@ -12,7 +12,7 @@ use tokio_postgres::AsyncMessage;
 use crate::postgres::connections::within;
 use crate::postgres::errors::Trouble;
 use crate::postgres::{Shared, read};
-use crate::{EventQuery, StoreError};
+use crate::{EventQuery, LOOKS, StoreError};
 
 const POLL: Duration = Duration::from_secs(1);
 /// Backoff before a lost connection is made again; doubled each time.
@@ -56,6 +56,7 @@ async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
     let mut line: Option<JoinHandle<()>> = None;
     let mut pause = BACKOFF;
     let mut next_try = tokio::time::Instant::now();
+    let mut by = "start";
     loop {
         let Some(here) = shared.upgrade() else { break };
         let silent =
@@ -73,10 +74,14 @@ async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
         if let Err(error) = look(&here).await {
             tracing::warn!(%error, "cannot read the event log");
         }
+        tracing::trace!(target: LOOKS, by, seen = here.feed.seen());
         drop(here);
         let wait = if silent { POLL.min(pause) } else { POLL };
         // Both a ring and the timeout lead to a look.
-        let _ = tokio::time::timeout(wait, ring.notified()).await;
+        by = match tokio::time::timeout(wait, ring.notified()).await {
+            Ok(()) => "bell",
+            Err(_) => "poll",
+        };
     }
     if let Some(line) = line {
         line.abort();

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::postgres::rows::uuid;
 
+/// An array that is sent as one value. A statement of fixed length serves batches of any size, so it is planned once.
 type Value<'a> = &'a (dyn ToSql + Sync);
 
 fn attempt_uuid(attempt: Option<AttemptId>) -> Option<Uuid> {
@@ -52,12 +53,15 @@ impl<'a> Lines<'a> {
         [tasks, numbers, who, at, did, texts, attempts]
     }
 
+    /// The values of the statement that writes lines and moves together.
     pub fn and<'v>(&'v self, moves: &'v Moves<'_>) -> Vec<Value<'v>> {
         [&self.values()[..], &moves.values()[..]].concat()
     }
 }
 
 /// The columns of a task that most commands change.
+/// They are those of `Task::with_moves_of`, and the mark of a removed task. Tasks in which more changed go as JSON
+/// instead.
 #[derive(Default)]
 pub(crate) struct Moves<'a> {
     tasks: Vec<Uuid>,
@@ -143,6 +147,7 @@ impl<'a> Logged<'a> {
         logged
     }
 
+    /// Whether any event is a step of a job, so that the versions of jobs have to be written as well.
     pub fn has_steps(&self) -> bool {
         self.jobs.iter().any(Option::is_some)
     }

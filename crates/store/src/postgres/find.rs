@@ -9,6 +9,8 @@ use crate::postgres::errors::Result;
 use crate::postgres::rows::uuid;
 use crate::table::Cells;
 
+/// Tasks that a typed text may mean. The searches go from exact to vague, and the first one that finds anything
+/// decides.
 pub(crate) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let found = by_name(db, org, typed).await?;
     if !found.is_empty() {
@@ -25,6 +27,7 @@ pub(crate) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Re
     by_end(db, org, typed, limit).await
 }
 
+/// Ids of one kind within a range, the newest first: an id that was typed in part.
 pub(crate) async fn ids(
     db: &Db,
     org: i64,

@@ -121,11 +121,13 @@ pub(crate) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEn
     all(db, &sql, &[&ids]).await?.iter().map(read).collect()
 }
 
+/// An entry of this org; the id of another org's entry finds nothing.
 pub(crate) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
     let found = by_id(db, &[uuid(id.0)]).await?;
     Ok(found.into_iter().find(|(of, _)| *of == org).map(|(_, entry)| entry))
 }
 
+/// The newest entries, also superseded ones.
 pub(crate) async fn newest(db: &Db, org: i64, limit: usize) -> Result<Vec<KnowledgeEntry>> {
     let sql = format!(
         "SELECT {ENTRY} FROM {ENTRY_FROM} WHERE k.org = $1 ORDER BY k.number DESC LIMIT $2"
@@ -134,6 +136,7 @@ pub(crate) async fn newest(db: &Db, org: i64, limit: usize) -> Result<Vec<Knowle
     rows.iter().map(|row| knowledge::read(&mut row.reader())).collect()
 }
 
+/// The counts of an org; all zero before its first entry.
 pub(crate) async fn counts(db: &Db, org: i64) -> Result<Counts> {
     let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = $1");
     let found = all(db, &sql, &[&org]).await?;
@@ -175,6 +178,7 @@ pub(crate) async fn search(
     }
 }
 
+/// The whole entries of the hits, in the order of their scores.
 async fn shown(db: &Db, hits: &[(Candidate, f64)], terms: &[String]) -> Result<Vec<KnowledgeHit>> {
     let ids: Vec<Uuid> = hits.iter().map(|(candidate, _)| uuid(candidate.id.0)).collect();
     let mut entries: HashMap<KnowledgeId, KnowledgeEntry> =
@@ -189,6 +193,7 @@ async fn shown(db: &Db, hits: &[(Candidate, f64)], terms: &[String]) -> Result<V
 
 type Found = Vec<Vec<Posting>>;
 
+/// Postings of the words and of the tags, in one round trip; a term that no entry has gets an empty list.
 async fn postings(db: &Db, org: i64, terms: &[String], tags: &[String]) -> Result<(Found, Found)> {
     let asked: Vec<&String> = terms.iter().chain(tags).collect();
     let found = all(
@@ -211,6 +216,7 @@ async fn postings(db: &Db, org: i64, terms: &[String], tags: &[String]) -> Resul
     Ok((take(terms), take(tags)))
 }
 
+/// The numbers of entries that a task produced.
 async fn produced_by(db: &Db, task: TaskId) -> Result<Vec<u32>> {
     let found = all(
         db,
@@ -222,6 +228,7 @@ async fn produced_by(db: &Db, task: TaskId) -> Result<Vec<u32>> {
     found.iter().map(|row| row.reader().count()).collect()
 }
 
+/// The few columns of these entries that the ranking looks at.
 async fn candidates(db: &Db, org: i64, numbers: Vec<u32>) -> Result<Vec<Candidate>> {
     let numbers: Vec<i32> = numbers.into_iter().map(|number| number as i32).collect();
     let sql = format!("SELECT {CANDIDATE} FROM knowledge WHERE org = $1 AND number = ANY ($2)");
@@ -229,6 +236,8 @@ async fn candidates(db: &Db, org: i64, numbers: Vec<u32>) -> Result<Vec<Candidat
     found.iter().map(|row| knowledge::read_candidate(&mut row.reader())).collect()
 }
 
+/// The similarity of each entry to the query, by the entry's number. Vectors are held in memory; rows above the stamp
+/// of `counts` are left for the next search, so that entries and vectors are of one moment.
 async fn cosines(
     db: &Db,
     org: i64,
@@ -261,6 +270,7 @@ async fn cosines(
     Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
 }
 
+/// Orgs with entries that have no vector of this model yet.
 pub(crate) async fn orgs_unembedded(db: &Db, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
     let found = all(
         db,
@@ -273,6 +283,7 @@ pub(crate) async fn orgs_unembedded(db: &Db, model: &str, limit: usize) -> Resul
     found.iter().map(|row| Ok(Arc::from(row.try_get::<_, &str>(0)?))).collect()
 }
 
+/// The next entries without a vector of this model, by number.
 pub(crate) async fn unembedded(
     db: &Db,
     org: i64,

@@ -87,12 +87,14 @@ pub use schema::schema_drop;
 /// How long storing the largest file may take.
 const FILE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The store of one process on a shared database: a queue to the writer task and one to the task that groups reads.
 pub struct PostgresStore {
     shared: Arc<Shared>,
     inbox: mpsc::UnboundedSender<writer::WriteRequest>,
     asks: mpsc::UnboundedSender<Ask>,
 }
 
+/// What the writer, the readers and the listener use together.
 pub(crate) struct Shared {
     connections: Connections,
     clock: clock::SharedClock,
@@ -123,6 +125,7 @@ impl PostgresStore {
             vectors: VectorCache::default(),
         });
         let clock = &shared.clock;
+        // The first look at the server's clock: `now` must not be this machine's time.
         shared.read(|db| async move { clock::now(&db, clock).await }).await?;
         let (inbox, jobs) = mpsc::unbounded_channel();
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
@@ -132,6 +135,7 @@ impl PostgresStore {
     }
 }
 
+/// The answer when the tasks behind the queues are gone.
 fn closing() -> StoreError {
     StoreError::Unavailable("the store is closing".into())
 }
@@ -165,6 +169,7 @@ impl Shared {
 
 #[async_trait]
 impl Store for PostgresStore {
+    // The writer task answers after the commit of its batch.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(writer::WriteRequest { op, reply }).map_err(|_| closing())?;
@@ -173,6 +178,7 @@ impl Store for PostgresStore {
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
         let (reply, answer) = oneshot::channel();
+        // Reads of single tasks are grouped (`records.rs`), because agents ask for one task at a time, all at once.
         let ask = Ask { org: org.into(), task: id, reply };
         self.asks.send(ask).map_err(|_| closing())?;
         // A group before this one may take as long as that.
@@ -185,6 +191,7 @@ impl Store for PostgresStore {
         self.shared
             .read(|db| async move {
                 let now = match Leg::of(query) {
+                    // A list that judges no lease needs no time of the server, and so saves a round trip.
                     [Leg::Every] if query.execution.is_none() => clock.now(),
                     _ => clock::now(&db, clock).await?,
                 };

@@ -1,6 +1,7 @@
 //! Pull requests: reads.
 
 use async_trait::async_trait;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::pulls::Pull;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -10,7 +11,7 @@ use crate::postgres::errors::Trouble;
 use crate::postgres::{read, rows};
 use crate::table::Cells;
 use crate::table::pull::{self, PULL, PULL_FROM};
-use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
+use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError, pulls};
 
 /// Pull requests of the tasks `$1`, the oldest first.
 pub(crate) fn sql() -> String {
@@ -62,6 +63,16 @@ impl PullStore for PostgresStore {
                 let values: [&(dyn ToSql + Sync); 5] =
                     [&after.created_at.0, &number, &after.repo, &org, &machine];
                 read::all(&db, sql, &values).await?.iter().map(pull).collect()
+            })
+            .await
+    }
+
+    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
+        let sql = &pulls::of_epic('$');
+        self.shared
+            .read_in(org, |db, org| async move {
+                let found = read::all(&db, sql, &[&org, &rows::uuid(epic.id)]).await?;
+                found.iter().map(|row| pulls::read_page(&mut row.reader())).collect()
             })
             .await
     }

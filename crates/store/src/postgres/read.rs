@@ -26,16 +26,19 @@ use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQue
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
+/// Every row of a statement. The statement is prepared once per connection; behind a pooler it goes without a name.
 pub(crate) async fn all(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<Row>> {
     let statement = db.prepare_cached(sql).await?;
     Ok(db.query(&statement, values).await?)
 }
 
+/// The only row, if any. More than one is an error of the driver.
 pub(crate) async fn one(db: &Db, sql: &str, values: &Values<'_>) -> Result<Option<Row>> {
     let statement = db.prepare_cached(sql).await?;
     Ok(db.query_opt(&statement, values).await?)
 }
 
+/// The row number of an org; callers go through the cache in `orgs`.
 pub(crate) async fn find_org(db: &Db, name: &str) -> Result<Option<i64>> {
     let found = one(db, "SELECT id FROM orgs WHERE name = $1", &[&name]).await?;
     Ok(found.map(|row| row.try_get(0)).transpose()?)
@@ -84,6 +87,7 @@ pub(crate) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<
     Ok(query.page(found, now))
 }
 
+/// One leg of a list. The legs are apart because a lease that is over frees its task before any row says so.
 fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     // Leases that are over are few, so each looks up its task; `OFFSET 0` makes the planner do it that way.
     let from = match leg {
@@ -104,6 +108,7 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
     )
 }
 
+/// Counts for the metrics; tasks whose lease is over count as what they are at `now`.
 pub(crate) async fn tasks_by_state(db: &Db, now: Timestamp) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks WHERE {COUNTED}");
     let mut counts = [0; 6];
@@ -144,6 +149,7 @@ pub(crate) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result
             }
         }
     }
+    // One round trip for the deps of the whole page.
     let ids: Vec<Uuid> = tasks.iter().map(|row| uuid(row.task.id.id)).collect();
     let edges = all(
         db,
@@ -184,6 +190,7 @@ pub(crate) async fn attempts(
         .collect()
 }
 
+/// Live attempts whose lease is over, in every org. The clock ends them; rules treat them as ended before that.
 pub(crate) async fn attempts_overdue(
     db: &Db,
     now: Timestamp,
@@ -256,6 +263,7 @@ pub(crate) fn project_row(row: &Row) -> Result<Project> {
     project::read_name(&mut row.reader())
 }
 
+/// The project's main repository on a machine: the first by position, and the newest of equals.
 pub(crate) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Option<PathBuf>> {
     let sql = "SELECT path FROM repos WHERE project = $1 AND machine = $2 ORDER BY position, id DESC LIMIT 1";
     let found = one(db, sql, &[&project, &machine]).await?;

@@ -101,12 +101,14 @@ async fn is_there(db: &Db, org: i64, task: TaskId) -> Result<bool> {
     Ok(found.is_some())
 }
 
+/// How many rows an author has on a task. The task is locked, so the count holds until the commit.
 async fn count(db: &Db, table: &str, of: &ReviewerOf) -> Result<usize> {
     let sql = format!("SELECT count(*) FROM {table} WHERE task = $1 AND author = $2");
     let row = read::one(db, &sql, &[&uuid(of.task.id), &of.author.as_str()]).await?;
     row.map_or(Ok(0), |row| row.reader().count())
 }
 
+/// Saves a draft. The page chooses the id, so a repeated save changes the draft instead of adding one.
 async fn draft_put(
     db: &Db,
     org: i64,
@@ -144,6 +146,7 @@ async fn draft_put(
     Ok(Ok(draft))
 }
 
+/// Marks a file as viewed at a given content. A new mark of a known file replaces the old one and needs no room.
 async fn viewed_put(db: &Db, org: i64, of: &ReviewerOf, file: &ViewedFile) -> Result<Refused<()>> {
     let sql = "SELECT 1 FROM review_viewed WHERE task = $1 AND author = $2 AND path = $3";
     let known = read::one(db, sql, &[&uuid(of.task.id), &of.author.as_str(), &file.path]).await?;
@@ -158,6 +161,7 @@ async fn viewed_put(db: &Db, org: i64, of: &ReviewerOf, file: &ViewedFile) -> Re
     Ok(Ok(()))
 }
 
+/// Hides an item of the inbox for its actor. Snoozes that are over are deleted first, so that they do not count.
 async fn snooze_put(
     db: &Db,
     org: i64,

@@ -71,6 +71,7 @@ impl Whole for PostgresStore {
     }
 }
 
+/// Sends every table, in an order that does not depend on the database, with a checksum of each.
 async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
     let newest = "SELECT coalesce(max(version), 0) FROM migrations";
     let version = db.query_one(newest, &[]).await?.reader().count()?;
@@ -114,6 +115,7 @@ async fn types(db: &Client, table: &MovedTable) -> Result<Vec<Type>> {
     Ok(statement.columns().iter().map(|column| column.type_().clone()).collect())
 }
 
+/// A value in the form that both databases share: booleans are integers and ids are bytes, as SQLite stores them.
 fn cell(row: &PostgresRow, column: usize, kind: &Type) -> Result<Cell> {
     fn or_null<T>(value: Option<T>, cell: impl FnOnce(T) -> Cell) -> Cell {
         value.map_or(Cell::Null, cell)
@@ -135,6 +137,7 @@ fn cell(row: &PostgresRow, column: usize, kind: &Type) -> Result<Cell> {
     })
 }
 
+/// Fills an empty store. Every table is looked at before the first row is written.
 async fn write_all(tx: &Client, mut inbox: Inbox) -> Result<(), FillError> {
     alone(tx).await?;
     for table in TABLES {
@@ -156,6 +159,7 @@ async fn alone(tx: &Client) -> Result<()> {
     Ok(())
 }
 
+/// Copies one table in. Rows that a migration seeded are deleted first: they come with the move.
 async fn copy_in(tx: &Client, table: &MovedTable, inbox: &mut Inbox) -> Result<(), FillError> {
     tx.execute(&table.delete_seed(), &[]).await?;
     let types = types(tx, table).await?;

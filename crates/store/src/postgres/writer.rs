@@ -241,16 +241,9 @@ impl Writer {
     }
 }
 
-/// Whether a command needs a batch of its own: it decides on edges, counts or rows of its org that other commands of
-/// the batch might change.
+/// Whether a command needs a batch of its own.
 fn goes_alone(request: &WriteRequest) -> bool {
-    let needs = request.op.command.needs(&request.op.actor);
-    !needs.ancestry_of.is_empty()
-        || needs.above.is_some()
-        || needs.open_runs
-        || needs.runs_on.is_some()
-        || needs.pulls
-        || !needs.org.is_empty()
+    request.op.command.needs(&request.op.actor).is_wide()
 }
 
 fn refuse(requests: Vec<WriteRequest>, failed: Failed) {

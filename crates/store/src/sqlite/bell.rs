@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use crate::sqlite::identity::{self, beside};
 use crate::sqlite::turnstile::Turnstile;
 use crate::sqlite::{Shared, read, turnstile};
-use crate::{Finding, StoreError};
+use crate::{Finding, LOOKS, StoreError};
 
 const POLL: Duration = Duration::from_secs(1);
 /// Numbers that the file holds, 8 bytes each, little-endian.
@@ -225,19 +225,27 @@ fn listen(path: &Path, log: &Connection, shared: &Weak<Shared>) {
     if let Err(error) = &watcher {
         tracing::warn!(%error, "no doorbell; looking once a second instead");
     }
+    let mut by = "start";
     loop {
         // The first look finds commits between the beginning of the wait and that of the watch.
         if let Some(shared) = shared.upgrade() {
             look(log, &shared);
+            tracing::trace!(target: LOOKS, by, seen = shared.feed.seen());
         } else {
             return;
         }
-        match heard.recv_timeout(POLL) {
-            Ok(()) => while heard.try_recv().is_ok() {},
-            Err(RecvTimeoutError::Timeout) => {}
+        by = match heard.recv_timeout(POLL) {
+            Ok(()) => {
+                while heard.try_recv().is_ok() {}
+                "bell"
+            }
+            Err(RecvTimeoutError::Timeout) => "poll",
             // The watcher could not start; only the poll is left.
-            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(POLL),
-        }
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::park_timeout(POLL);
+                "poll"
+            }
+        };
     }
 }
 

@@ -17,6 +17,8 @@ use crate::sqlite::rows;
 use crate::table::Cells;
 use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
 
+/// Stores an entry together with its part of the keyword index. Entries are numbered per org from 0 without gaps;
+/// postings and vectors name an entry by that number.
 pub(crate) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Result<()> {
     let number = counts(db, org)?.entries;
     let indexed = index::index(entry, number);
@@ -27,6 +29,8 @@ pub(crate) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Resul
     )?
     .execute(params![org, indexed.tokens])?;
     rows::insert(db, &knowledge::values(org, number, entry), "")?;
+    // Postings of consecutive entries are appended to one row, so a search reads a few long rows instead of one per
+    // entry.
     let mut add = db.prepare_cached(
         "INSERT INTO knowledge_terms (org, term, part, postings) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT (org, term, part) DO UPDATE \
@@ -38,6 +42,7 @@ pub(crate) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Resul
     Ok(())
 }
 
+/// Links an entry to the task that produced it or used it.
 pub(crate) fn link(
     db: &Connection,
     task: TaskId,
@@ -47,6 +52,8 @@ pub(crate) fn link(
     rows::insert(db, &knowledge::edge_values(task, entry, kind), "")
 }
 
+/// Marks an entry as replaced. The row stays, for links and for its number; searches leave it out unless they ask for
+/// it.
 pub(crate) fn supersede(
     db: &Connection,
     org: i64,
@@ -55,11 +62,13 @@ pub(crate) fn supersede(
 ) -> Result<()> {
     db.prepare_cached("UPDATE knowledge SET superseded_by = ?3 WHERE id = ?1 AND org = ?2")?
         .execute(params![entry.0.to_bytes(), org, by.0.to_bytes()])?;
+    // Digests that were made from an older version are made again.
     db.prepare_cached("UPDATE knowledge_counts SET version = version + 1 WHERE org = ?1")?
         .execute([org])?;
     Ok(())
 }
 
+/// The counts of an org; all zero before its first entry.
 pub(crate) fn counts(db: &Connection, org: i64) -> Result<Counts> {
     let sql = format!("SELECT {COUNTS} FROM knowledge_counts WHERE org = ?1");
     let read = |row: &Row<'_>| knowledge::read_counts(&mut row.reader());
@@ -72,6 +81,7 @@ pub(crate) fn find(db: &Connection, org: i64, id: KnowledgeId) -> Result<Option<
         .optional()
 }
 
+/// The newest entries, also superseded ones.
 pub(crate) fn newest(db: &Connection, org: i64, limit: usize) -> Result<Vec<KnowledgeEntry>> {
     let sql = format!(
         "SELECT {ENTRY} FROM {ENTRY_FROM} WHERE k.org = ?1 ORDER BY k.number DESC LIMIT ?2"
@@ -83,6 +93,8 @@ fn entry(row: &Row<'_>) -> Result<KnowledgeEntry> {
     knowledge::read(&mut row.reader())
 }
 
+/// Finds the best entries by words, tags and, with a vector, by meaning. Candidates are loaded in growing numbers until
+/// no entry that was not looked at can be among the hits.
 pub(crate) fn search(
     db: &Connection,
     org: i64,
@@ -136,6 +148,7 @@ pub(crate) fn search(
     }
 }
 
+/// The entries that have a term, by rising number.
 fn postings(db: &Connection, org: i64, term: &str) -> Result<Vec<Posting>> {
     let mut found = Vec::new();
     let mut select = db.prepare_cached(
@@ -148,6 +161,7 @@ fn postings(db: &Connection, org: i64, term: &str) -> Result<Vec<Posting>> {
     Ok(found)
 }
 
+/// The numbers of entries that a task produced: its own digest leaves them out.
 fn produced_by(db: &Connection, task: TaskId) -> Result<Vec<u32>> {
     db.prepare_cached(
         "SELECT k.number FROM knowledge_edges e JOIN knowledge k ON k.id = e.entry \
@@ -157,12 +171,15 @@ fn produced_by(db: &Connection, task: TaskId) -> Result<Vec<u32>> {
     .collect()
 }
 
+/// The few columns of an entry that the ranking looks at.
 fn candidate(db: &Connection, org: i64, number: u32) -> Result<Candidate> {
     let sql = format!("SELECT {CANDIDATE} FROM knowledge WHERE org = ?1 AND number = ?2");
     let read = |row: &Row<'_>| knowledge::read_candidate(&mut row.reader());
     db.prepare_cached(&sql)?.query_row(params![org, number], read)
 }
 
+/// The similarity of each entry to the query, by the entry's number. The vectors of an org are held in memory; a stamp
+/// says which rows came since, so each row is read once per process.
 fn cosines(
     db: &Connection,
     org: i64,
@@ -190,6 +207,7 @@ fn cosines(
     Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
 }
 
+/// Orgs with entries that have no vector of this model yet.
 pub(crate) fn orgs_unembedded(db: &Connection, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
     let name = |row: &Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_str()?));
     db.prepare_cached(
@@ -201,6 +219,8 @@ pub(crate) fn orgs_unembedded(db: &Connection, model: &str, limit: usize) -> Res
     .collect()
 }
 
+/// The next entries without a vector of this model, by number. `upto` is the first number that was not done: vectors
+/// are made in the order of the entries.
 pub(crate) fn unembedded(
     db: &Connection,
     org: i64,
@@ -224,6 +244,7 @@ pub(crate) fn put_vectors(db: &mut Connection, model: &str, embedded: &[Embedded
     orgs.sort_unstable();
     orgs.dedup();
     for org in orgs {
+        // The stamp rises with every batch, so readers find new rows without comparing all of them.
         let stamp: i64 = tx
             .prepare_cached(
                 "UPDATE knowledge_counts SET stamp = stamp + 1 WHERE org = ?1 RETURNING stamp",

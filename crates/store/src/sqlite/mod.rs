@@ -70,12 +70,15 @@ use crate::{
 use errors::from_sqlite;
 pub use restore::{RestoreError, Restored};
 
+/// The store of one process. Dropping it closes the queue and waits for the writer thread, so no accepted command is
+/// lost.
 pub struct SqliteStore {
     shared: Arc<Shared>,
     inbox: Option<Sender<writer::WriteRequest>>,
     writer: Option<JoinHandle<()>>,
 }
 
+/// What the writer thread, the readers and the thread of the bell use together.
 pub(crate) struct Shared {
     path: PathBuf,
     clock: Arc<dyn Clock>,
@@ -93,6 +96,7 @@ pub(crate) struct Shared {
 
 #[async_trait]
 impl Store for SqliteStore {
+    // The writer answers after the commit. A dropped sender means that the store was closed first.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
         self.send(writer::WriteRequest::Apply(Box::new(op), reply))?;
@@ -155,6 +159,7 @@ impl Store for SqliteStore {
         })
     }
 
+    // Counts have no events and no rule that reads them in a transaction, so they are added beside the commands.
     async fn quota_add(
         &self,
         org: &str,
@@ -174,6 +179,7 @@ impl Store for SqliteStore {
     }
 
     async fn tick(&self) -> Result<usize, StoreError> {
+        // A process that ticks stays, and counts as one that watches the leases.
         self.shared.watch.stays();
         if !self.shared.look_up(tick::is_needed)? {
             return Ok(0);
@@ -310,6 +316,7 @@ impl Store for SqliteStore {
     }
 
     async fn settle(&self, place: Place) -> Result<Home, StoreError> {
+        // Most starts find everything in its place and need no turn at the writer.
         if let Some(home) = self.shared.look_up(|db| settle::settled(db, &place))? {
             return Ok(home);
         }
@@ -381,6 +388,7 @@ impl Store for SqliteStore {
     }
 
     async fn handle(&self, org: &str, id: HandleId) -> Result<Option<Handle>, StoreError> {
+        // A handle is looked up by its id alone, so its org is compared here: another org's handle does not exist.
         let found = self.shared.look_up(|db| handles::find(db, id))?;
         Ok(found.filter(|handle| *handle.org == *org))
     }
@@ -409,6 +417,7 @@ impl Store for SqliteStore {
         if self.shared.feed.is_started() {
             return Ok(());
         }
+        // The watch begins before the position is read, so a commit in between rings and is found.
         self.shared.bell.watch(&self.shared)?;
         self.shared.read(|db, _| self.shared.feed.start(|| read::last_seq(db).map_err(from_sqlite)))
     }

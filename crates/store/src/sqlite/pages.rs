@@ -11,6 +11,8 @@ use crate::table::Cells;
 use crate::table::page_key::{self, KEY};
 use crate::{NewPageKey, PageHash, PageStore, Store, StoreError};
 
+/// Stores a code or a page session under the hash of its secret. The rights of a token are looked up at each use, so
+/// only a key of a terminal carries its own.
 fn add(db: &Connection, key: &NewPageKey, now: Timestamp) -> Result<(), StoreError> {
     let org = read::org(db, &key.org)?;
     let token = match &key.grant {
@@ -35,6 +37,8 @@ fn add(db: &Connection, key: &NewPageKey, now: Timestamp) -> Result<(), StoreErr
     Ok(())
 }
 
+/// Uses up a code. The row is deleted by the statement that reads it, so of two browsers with one code only the first
+/// gets in.
 fn take(db: &Connection, hash: PageHash, now: Timestamp) -> Result<Option<PageKey>> {
     let sql = format!(
         "DELETE FROM page_keys WHERE hash = ?1 AND kind = 'code' AND expires_at > ?2 \
@@ -43,6 +47,7 @@ fn take(db: &Connection, hash: PageHash, now: Timestamp) -> Result<Option<PageKe
     db.prepare_cached(&sql)?.query_row(params![hash, now.0], page_key).optional()
 }
 
+/// A page session, also one that has expired: the engine judges the time.
 fn session(db: &Connection, hash: PageHash) -> Result<Option<PageKey>> {
     let sql = format!("SELECT {KEY} FROM page_keys WHERE hash = ?1 AND kind = 'session'");
     db.prepare_cached(&sql)?.query_row([hash], page_key).optional()

@@ -1,7 +1,7 @@
 //! Pull requests: reads and writes.
 
 use async_trait::async_trait;
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::pulls::Pull;
 use rusqlite::{Connection, Result, Row, params};
 
@@ -9,7 +9,7 @@ use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, rows};
 use crate::table::Cells;
 use crate::table::pull::{AGAIN, PULL, PULL_FROM, read, values};
-use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
+use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError, pulls};
 
 /// The newest number of an org's local pull requests.
 pub(crate) fn last(db: &Connection, org: i64) -> Result<u64> {
@@ -68,5 +68,17 @@ impl PullStore for SqliteStore {
             list().map_err(from_sqlite)
         })
         .await
+    }
+
+    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let find = || -> Result<Vec<(Id, String)>> {
+                let pull = |row: &Row<'_>| pulls::read_page(&mut row.reader());
+                db.prepare_cached(&pulls::of_epic('?'))?
+                    .query_map(params![org, epic.id.to_bytes()], pull)?
+                    .collect()
+            };
+            find().map_err(from_sqlite)
+        })
     }
 }

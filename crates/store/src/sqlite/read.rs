@@ -114,6 +114,7 @@ pub(crate) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByS
     Ok(counts.with_lapsed(ready, blocked))
 }
 
+/// When a task last became free, by the events up to a number: the metric of how long tasks wait.
 pub(crate) fn task_free_since(
     db: &Connection,
     task: TaskId,
@@ -149,6 +150,8 @@ pub(crate) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Resul
     Ok(tasks)
 }
 
+/// Tasks that a typed text may mean. The searches go from exact to vague, and the first one that finds anything
+/// decides.
 pub(crate) fn task_ids(
     db: &Connection,
     org: i64,
@@ -164,6 +167,7 @@ pub(crate) fn task_ids(
     Ok(Vec::new())
 }
 
+/// Ids of one kind within a range, the newest first: an id that was typed in part.
 pub(crate) fn ids(
     db: &Connection,
     org: i64,
@@ -260,6 +264,7 @@ pub(crate) fn attempts(
         .collect()
 }
 
+/// Live attempts whose lease is over, in every org. The clock ends them; rules treat them as ended before that.
 pub(crate) fn attempts_overdue(
     db: &Connection,
     now: Timestamp,
@@ -291,11 +296,13 @@ pub(crate) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEv
         .collect()
 }
 
+/// Every event after a number, of all orgs: the feed hands them to waits.
 pub(crate) fn events_after(db: &Connection, seen: u64) -> Result<Vec<LoggedEvent>, StoreError> {
     let query = EventQuery { org: None, after: seen, task: None, limit: usize::MAX };
     events(db, &query).map_err(from_sqlite)
 }
 
+/// The number of the newest event; 0 before the first.
 pub(crate) fn last_seq(db: &Connection) -> Result<u64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?
         .query_row([], |row| row.get::<_, i64>(0))
@@ -340,6 +347,7 @@ pub(crate) fn project_row(row: &Row<'_>) -> Result<Project> {
     project::read_name(&mut row.reader())
 }
 
+/// The project's main repository on a machine: the first by position, and the newest of equals.
 pub(crate) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<Option<PathBuf>> {
     db.prepare_cached(
         "SELECT path FROM repos WHERE project = ?1 AND machine = ?2 ORDER BY position, id DESC",

@@ -31,6 +31,7 @@ pub(crate) fn rows(
     db.prepare_cached(&sql)?.query_map(params![org, actor, tool, key, since], row)?.collect()
 }
 
+/// Keeps the effect of a command under its key, in the transaction of the command. A row that has expired is replaced.
 pub(crate) fn remember(db: &Connection, org: i64, op: &Op, row: &Row) -> Result<()> {
     let Some(key) = &op.retry_key else { return Ok(()) };
     let values = retry::values(org, op.actor.as_str(), op.tool, key.key(), row);
@@ -74,6 +75,7 @@ impl RetryStore for SqliteStore {
         answer: &str,
     ) -> std::result::Result<(), StoreError> {
         let (now, kept) = (self.now(), answer_text(answer).map(str::to_owned));
+        // Only an expired answer is replaced: of two calls at once with one key the first answer stays.
         let keep = move |db: &mut Connection| {
             let CallKey { org, actor, tool, key } = call;
             let org = read::org(db, &org)?;

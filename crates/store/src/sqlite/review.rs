@@ -27,6 +27,7 @@ use crate::table::review::{
 };
 use crate::{ApplyError, ReviewStore, ReviewerOf, Store, StoreError};
 
+/// An answer of a rule inside a statement's result: the outer error is the database's.
 type Refused<T> = std::result::Result<T, Refusal>;
 type Stored<T> = std::result::Result<T, StoreError>;
 
@@ -58,22 +59,26 @@ fn draft(row: &Row<'_>) -> Result<ReviewDraft> {
     review::read_draft(&mut row.reader())
 }
 
+/// A draft by its id alone. The caller compares author and task.
 fn draft_of(db: &Connection, id: ReviewCommentId) -> Result<Option<ReviewDraft>> {
     let sql = format!("SELECT {DRAFT} WHERE d.id = ?1");
     db.prepare_cached(&sql)?.query_row([id.0.to_bytes()], draft).optional()
 }
 
+/// Whether a comment with this id was sent: its draft must not come back to life by a late save of the page.
 fn is_sent(db: &Connection, id: ReviewCommentId) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM review_comments WHERE id = ?1)";
     db.prepare_cached(sql)?.query_row([id.0.to_bytes()], |row| row.get(0))
 }
 
+/// How many rows an author has on a task; drafts and viewed files are limited by it.
 fn count(db: &Connection, table: &str, of: &ReviewerOf) -> Result<usize> {
     let sql = format!("SELECT count(*) FROM {table} WHERE task = ?1 AND author = ?2");
     let values = params![of.task.id.to_bytes(), of.author.as_str()];
     db.prepare_cached(&sql)?.query_row(values, |row| row.get::<_, i64>(0)).map(|n| n as usize)
 }
 
+/// Saves a draft. The page chooses the id, so a repeated save changes the draft instead of adding one.
 fn draft_put(
     db: &Connection,
     org: i64,
@@ -90,6 +95,7 @@ fn draft_put(
         Some(known) if of.owns(&known) => {
             rows::update(db, &review::draft_values(org, &draft), "id", &DRAFT_STEPS)?;
         }
+        // The id of another author's draft, or of a draft on another task, is refused without saying which.
         Some(_) => return Ok(Err(not_yours())),
         None => {
             if is_sent(db, id)? {
@@ -104,6 +110,7 @@ fn draft_put(
     Ok(Ok(draft))
 }
 
+/// Marks a file as viewed at a given content. A new mark of a known file replaces the old one and needs no room.
 fn viewed_put(
     db: &Connection,
     org: i64,
@@ -122,6 +129,7 @@ fn viewed_put(
     Ok(Ok(()))
 }
 
+/// Hides an item of the inbox for its actor. Snoozes that are over are deleted first, so that they do not count.
 fn snooze_put(
     db: &Connection,
     org: i64,

@@ -22,6 +22,8 @@ pub(crate) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
     Ok(project.map(|project| Home { org: Arc::from(place.org.as_str()), project }))
 }
 
+/// Finds or makes the rows a process works in. The transaction is immediate: two first starts at once must not make two
+/// projects.
 pub(crate) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Home> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = org(&tx, &place.org)?;
@@ -32,6 +34,8 @@ pub(crate) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Hom
                 Some(project) => project,
                 None => {
                     let known = match by_name(&tx, org, &place.project_name)? {
+                        // The board lies in this repository, so the repository belongs to the board's own project
+                        // whatever its folder is called.
                         None if place.store_is_inside => oldest(&tx, org)?,
                         named => named,
                     };
@@ -71,6 +75,7 @@ fn project_of_repo(
     .optional()
 }
 
+/// A new project. Its prefix comes from the settings or from its name.
 fn make(db: &Connection, org: i64, place: &Place, now: i64) -> Result<Project> {
     let prefix = place.prefix_if_new();
     db.execute(
@@ -81,6 +86,7 @@ fn make(db: &Connection, org: i64, place: &Place, now: i64) -> Result<Project> {
     Ok(Project { id, name: place.project_name.clone(), prefix })
 }
 
+/// The oldest project of this name: another clone of a repository belongs to the project of the first.
 fn by_name(db: &Connection, org: i64, name: &str) -> Result<Option<Project>> {
     db.query_row(
         "SELECT id, name, prefix FROM projects WHERE org = ?1 AND name = ?2 ORDER BY id LIMIT 1",

@@ -86,6 +86,7 @@ const RULES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// What `callboard doctor` finds: up to 20 complaints of SQLite's own check, and up to 5 rows for each rule.
 pub(crate) fn verify(db: &Connection) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let integrity: Vec<String> = db

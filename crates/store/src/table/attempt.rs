@@ -41,6 +41,7 @@ pub(crate) fn read_if<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Option<Att
     }))
 }
 
+/// The state from its columns. `words` holds the summary of a finished attempt and the reason of a canceled one.
 fn state<R: Cells>(row: &mut RowReader<'_, R>) -> Result<AttemptState, R::Error> {
     let (heartbeat_at, progress) = (row.time()?, row.text_if()?);
     let lease = row.count_if()?.zip(row.time_if()?);
@@ -91,6 +92,7 @@ table! {
     }
 }
 
+/// The columns that only a live attempt changes.
 struct LiveColumns<'a> {
     heartbeat_at: Timestamp,
     progress: Option<&'a str>,
@@ -111,6 +113,7 @@ fn live(attempt: &Attempt) -> LiveColumns<'_> {
     }
 }
 
+/// When and how an attempt ended.
 fn ended(attempt: &Attempt) -> Option<(Timestamp, &AttemptEnd)> {
     match &attempt.state {
         AttemptState::Live { .. } => None,

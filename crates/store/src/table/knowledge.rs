@@ -19,9 +19,11 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<KnowledgeEntr
         id: KnowledgeId(row.id()?),
         title: row.text()?,
         body: row.text()?,
+        // Tags have no blanks in them, so one text holds all.
         tags: row.str()?.split_whitespace().map(str::to_owned).collect(),
         confidence: row.count()?,
         source: row.word("source", KnowledgeSource::parse)?,
+        // A task may have been removed since; its knowledge stays.
         source_task: row.task_or_gone()?,
         created_at: row.time()?,
         created_by: row.actor()?,
@@ -61,6 +63,7 @@ table! {
 /// The columns of an org's counts.
 pub(crate) const COUNTS: &str = "entries, tokens, version, stamp";
 
+/// `version` rises with every entry that is added or superseded, `stamp` with every batch of vectors.
 pub(crate) fn read_counts<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Counts, R::Error> {
     Ok(Counts { entries: row.count()?, tokens: row.int()?, version: row.int()?, stamp: row.int()? })
 }

@@ -20,13 +20,16 @@ pub(crate) const SENT: &str = "c.id, c.task, t.prefix, c.author, c.path, c.side,
      c.last_line, c.blob, c.quote, c.text, c.round, c.head, c.sent_at \
      FROM review_comments c JOIN tasks t ON t.id = c.task";
 
+/// A viewed file with the content that was seen. A file whose content is another by now counts as not viewed.
 pub(crate) const VIEWED_FILE: &str = "path, blob FROM review_viewed";
+/// The commit at the author's last look: the page shows what came after it.
 pub(crate) const LOOK: &str = "head, at FROM review_looks";
 pub(crate) const SNOOZE: &str = "key, until, until_changes FROM snoozes";
 
 /// Tables with rows that go when their task is removed. Sent comments stay, as the task's other rows do.
 pub(crate) const PRIVATE: [&str; 3] = ["review_drafts", "review_viewed", "review_looks"];
 
+/// The part that drafts and sent comments share. `blob` and `quote` are of the file as the author saw it.
 fn comment<R: Cells>(row: &mut RowReader<'_, R>) -> Result<ReviewComment, R::Error> {
     Ok(ReviewComment {
         path: row.text()?,
@@ -75,6 +78,7 @@ pub(crate) fn read_snooze<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Snooze
     let until = match (row.time_if()?, row.text_if()?) {
         (Some(until), None) => SnoozeUntil::Time(until),
         (None, Some(fingerprint)) => SnoozeUntil::Changes { fingerprint },
+        // A CHECK of the table allows exactly one of both.
         _ => return Err(row.damaged("end of a snooze")),
     };
     Ok(Snooze { key, until })

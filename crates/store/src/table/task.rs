@@ -15,8 +15,10 @@ pub(crate) const TASK: &str = "t.id, t.prefix, t.number, t.project, t.title, t.l
      t.phase_at, t.priority, t.assignee, t.parent, p.prefix, t.is_plan, t.checks, t.contract, \
      t.verification, t.blocked, t.open_blockers, t.open_deps, t.fence, t.newest_attempt, \
      t.entries, t.created_at, t.updated_at";
+/// The parent is joined for its prefix, which its id needs.
 pub(crate) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
 
+/// Reads the columns of `TASK`, in their order.
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Task, R::Error> {
     Ok(Task {
         id: row.task()?,
@@ -136,6 +138,7 @@ table! {
 pub(crate) const DEP: &str = "d.removed_at, d.prefix, d.label, d.phase, d.id, \
      (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL)";
 
+/// A dep with as much of it as a refusal shows; its lease says whether it is being worked on.
 pub(crate) fn read_dep<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Dep, R::Error> {
     let removed = row.time_if()?.is_some();
     let prefix = row.word("prefix", Prefix::parse)?;
@@ -147,6 +150,7 @@ pub(crate) fn read_dep<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Dep, R::E
 /// The columns of a dependent `t`.
 pub(crate) const DEPENDENT: &str = "t.id, t.prefix, t.project, t.open_deps, t.phase";
 
+/// A task that depends on the subject, with the columns that the end of the subject changes.
 pub(crate) fn read_dependent<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Dependent, R::Error> {
     Ok(Dependent {
         id: row.task()?,

@@ -5,7 +5,7 @@ use callboard_domain::crew::assignment::{by_turn, may_take};
 use callboard_domain::crew::{Agent, AgentId, MailId, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::policy::Phase;
-use callboard_domain::pulls::Pull;
+use callboard_domain::pulls::{Pull, review};
 use callboard_domain::rights::AgentType;
 use callboard_domain::runs::job::{JobId, JobKind};
 use callboard_domain::runs::work::{Role, WorkOrder};
@@ -107,7 +107,7 @@ async fn merged(f: &Fixture, epic: TaskId) -> Vec<TaskId> {
         f.store.pulls(query).await.unwrap().into_iter().map(|of| of.pull).collect();
     let rule = |row: &CardRow, _: &Task| {
         let own = pulls.iter().filter(|pull| pull.task == Some(row.task.id)).cloned();
-        sweep::merged_pull(&row.task, own.collect()).is_some()
+        review::done_by(&row.task, own.collect()).is_some()
     };
     assert_eq!(found, judged(f, epic, rule).await, "as the rule says");
     found

@@ -54,6 +54,7 @@ enum Waits {
     ForNext(Instant),
 }
 
+/// What is known of one TCP connection while it is open.
 pub(crate) struct Connection {
     source: Source,
     ends: Option<ConnectionAddresses>,
@@ -101,6 +102,7 @@ impl Connection {
         Arc::new(InRequest(self.clone()))
     }
 
+    /// The first bytes after an answer begin a new head, and its deadline.
     fn bytes_came(&self) {
         self.turn.send_if_modified(|turn| {
             let begins = turn.requests == 0 && matches!(turn.waits, Waits::ForNext(_));
@@ -244,6 +246,7 @@ pub(super) struct Strangers {
     open: Mutex<OpenConnections>,
 }
 
+/// Connections by address, each numbered in the order of its arrival.
 #[derive(Default)]
 struct OpenConnections {
     next: u64,
@@ -280,6 +283,7 @@ impl Strangers {
     }
 }
 
+/// A place among the strangers, given back when it is dropped.
 pub(super) struct StrangerPlace {
     strangers: Arc<Strangers>,
     source: Source,

@@ -109,6 +109,7 @@ impl Handler {
         }
     }
 
+    /// A call as `call.rs` takes it.
     fn asked<'a>(&'a self, name: &'a str, arguments: Value, ctx: &'a Context) -> Requested<'a> {
         let (front, closing, principal) = (&self.front, &self.closing, self.principal(ctx));
         Requested { front, principal, name, arguments, ctx, closing }
@@ -125,18 +126,23 @@ impl Handler {
         }
     }
 
+    /// What the conformance fixtures may ask of this server.
     fn host(&self, ctx: &Context) -> Host<'_> {
         Host { front: &self.front, principal: self.principal(ctx) }
     }
 
+    /// Whether a long call of this client is answered with a task: the settings allow it, the era has tasks, and the
+    /// client declared them.
     fn gives_tasks(&self, ctx: &Context) -> bool {
         self.options.task_handles && self.knows_tasks() && tasks::are_declared(ctx)
     }
 
+    /// Tasks came with the era without a handshake.
     fn knows_tasks(&self) -> bool {
         !self.legacy.load(Ordering::SeqCst)
     }
 
+    /// The tools that this caller may call; others are not listed.
     async fn all_tools(&self, ctx: &Context) -> Vec<Tool> {
         let tools = self.front.tools(&self.principal(ctx)).await;
         let mut tools: Vec<Tool> = tools.into_iter().map(render::tool).collect();
@@ -169,6 +175,7 @@ pub(super) fn capabilities(knows_tasks: bool, has_fixtures: bool) -> ServerCapab
     capabilities
 }
 
+/// Whether the request is of the era from 2026-07-28 on: no handshake, no sessions, cache hints in answers.
 pub(super) fn is_modern(ctx: &Context) -> bool {
     ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -181,7 +188,7 @@ fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-/// Runs the work of a request. A panic becomes the error of the request.
+/// Runs the work of a request. A panic becomes an internal error with the id of its trace, and the connection goes on.
 ///
 /// The work is boxed, here and where a tool is called: the SDK moves the future of every request several times, and that
 /// future is as large as the largest of all requests. Without boxes a claim copied 116 KB of futures.
@@ -209,6 +216,7 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         ctx: Context,
     ) -> Result<InitializeResult, ErrorData> {
+        // From here on the connection is of the older era, whatever later requests say.
         self.legacy.store(true, Ordering::SeqCst);
         ctx.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
@@ -240,6 +248,7 @@ impl ServerHandler for Handler {
             return response;
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
+        // The call may outlive this request; `_running` still counts it, so that a server that ends waits for it.
         if self.gives_tasks(&ctx) {
             let _running = self.running.clone();
             let asked = self.asked(&request.name, arguments, &ctx);

@@ -15,8 +15,10 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio::sync::watch;
 
+/// Messages of one stream; a client that missed more has lost the oldest.
 const EVENTS_PER_STREAM_MAX: usize = 64;
 const FINISHED_STREAMS_MAX: usize = 64;
+/// How long a client has to come back for a result.
 const FINISHED_KEPT: Duration = Duration::from_secs(300);
 /// The cap of one session; when all sessions together exceed theirs, the smaller one holds.
 const SESSION_BYTES_MAX: usize = 1024 * 1024;
@@ -26,6 +28,7 @@ const ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes kept by all sessions of one server.
 pub(super) type KeptBytes = Arc<AtomicUsize>;
 
+/// The kept messages of one session. Dropping it gives its bytes back to the others.
 pub(super) struct Replay {
     log: Mutex<Log>,
     /// The number of the newest event.
@@ -41,6 +44,7 @@ struct Log {
     streams: VecDeque<Stream>,
 }
 
+/// The messages of one request, until its answer and for a while after it.
 struct Stream {
     id: String,
     events: VecDeque<Event>,
@@ -69,6 +73,7 @@ impl Replay {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Keeps a message and numbers it. Numbers are unique within the session, so that an id alone finds the stream.
     fn store(&self, stream: &str, message: &ServerSseMessage) -> u64 {
         let bytes = message.message.as_deref().map_or(0, json_bytes);
         let finishes = message.message.as_deref().is_some_and(is_answer);
@@ -91,12 +96,14 @@ impl Replay {
         number
     }
 
+    /// The stream of an event id that a client came back with.
     fn stream_of(&self, number: u64) -> Option<String> {
         let log = self.log();
         let of = |stream: &&Stream| stream.events.iter().any(|event| event.number == number);
         log.streams.iter().find(of).map(|stream| stream.id.clone())
     }
 
+    /// What a reader does next. A stream that was forgotten is at its end.
     fn next_after(&self, stream: &str, seen: u64) -> NextEvent {
         let log = self.log();
         let Some(stream) = log.streams.iter().find(|kept| kept.id == stream) else {
@@ -118,6 +125,7 @@ impl Drop for Replay {
 }
 
 impl Log {
+    /// Appends an event to its stream, which it may begin or finish.
     fn push(&mut self, id: &str, event: Event, finishes: bool) {
         let at = self.streams.iter().position(|stream| stream.id == id).unwrap_or_else(|| {
             let stream = Stream { id: id.into(), events: VecDeque::new(), finished: None };
@@ -160,6 +168,7 @@ impl Log {
     }
 }
 
+/// Whether the message ends its stream.
 fn is_answer(message: &ServerJsonRpcMessage) -> bool {
     match message {
         ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => true,
@@ -167,6 +176,7 @@ fn is_answer(message: &ServerJsonRpcMessage) -> bool {
     }
 }
 
+/// The size of a message as JSON, without building the text.
 fn json_bytes(message: &ServerJsonRpcMessage) -> usize {
     struct Count(usize);
     impl io::Write for Count {

@@ -24,6 +24,7 @@ use crate::places::{NoPlace, Places, TakenPlace};
 /// The id of the event that opens a standalone stream; nothing came before it.
 const FIRST_EVENT: &str = "0";
 
+/// The limits of sessions on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     pub sessions_max: usize,
@@ -40,6 +41,7 @@ pub(super) struct Owner {
     pub(super) toolsets: String,
 }
 
+/// All open sessions, with the places that are left.
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionId, OpenSession>>,
     places: Arc<Semaphore>,
@@ -49,6 +51,7 @@ pub(super) struct Sessions {
     closing: CancellationToken,
 }
 
+/// One session. Its places are given back when it is dropped.
 struct OpenSession {
     owner: Owner,
     /// The SDK's own manager with this one session, so that each session has its own replay.
@@ -81,11 +84,13 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The streams of an open session.
     fn streams(&self, id: &SessionId) -> Result<Streams, SessionFault> {
         let open = self.open();
         open.get(id).map(|open| open.streams.clone()).ok_or(SessionFault::Gone)
     }
 
+    /// The SDK's manager of an open session.
     fn manager(&self, id: &SessionId) -> Result<Arc<LocalSessionManager>, SessionFault> {
         let open = self.open();
         open.get(id).map(|open| open.manager.clone()).ok_or(SessionFault::Gone)
@@ -164,6 +169,7 @@ impl SessionsFor {
         self.refused.get().copied()
     }
 
+    /// Remembers why there is no session: the SDK passes no reason on.
     fn refuse(&self, full: Full) -> SessionFault {
         // A request opens one session at most.
         let _ = self.refused.set(full);
@@ -182,6 +188,7 @@ impl SessionManager for SessionsFor {
     type Error = SessionFault;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
+    // The token's place is taken first, so that a token at its limit costs the server no place.
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionFault> {
         let of_token = self.sessions.by_token.take(self.owner.caller.token());
         let of_token = of_token.map_err(|full| self.refuse(Full::Token(full)))?;

@@ -25,12 +25,14 @@ use crate::metrics::{Counted, SSE_STREAMS};
 use crate::places::NoPlace;
 
 const SESSION_ID: &str = "mcp-session-id";
+/// When a client without a place may try again.
 const RETRY_AFTER_SECONDS: &str = "60";
 
 /// Error codes of JSON-RPC.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
+/// The MCP endpoint of one server: its sessions, and the SDK's settings.
 pub(crate) struct Streamable {
     options: Arc<McpOptions>,
     sessions: Arc<Sessions>,
@@ -72,6 +74,8 @@ impl Streamable {
         }
     }
 
+    /// One request. A session belongs to the caller and the toolsets that opened it; for any other caller it does not
+    /// exist.
     pub(crate) async fn handle(&self, asked: McpRequest) -> Response {
         let McpRequest { front, toolsets, caller, request } = asked;
         let mut request = match self.read(request).await {
@@ -174,6 +178,7 @@ fn counted(response: Response) -> Response {
     })
 }
 
+/// Whether the request says that its body is JSON.
 fn claims_json(request: &Request) -> bool {
     let content_type = request.headers().get(header::CONTENT_TYPE);
     content_type
@@ -181,6 +186,7 @@ fn claims_json(request: &Request) -> bool {
         .is_some_and(|value| value.starts_with("application/json"))
 }
 
+/// The answer when no session can be opened: 503 where the server is full, 429 where only this token is.
 fn no_place(refused: Full) -> Response {
     let (status, message) = match refused {
         Full::Server => (
@@ -201,6 +207,7 @@ fn no_place(refused: Full) -> Response {
     response
 }
 
+/// The answer for a session that does not exist, in the words of the SDK; clients open a new one on it.
 fn no_session() -> Response {
     (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response()
 }

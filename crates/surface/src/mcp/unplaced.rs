@@ -71,6 +71,7 @@ pub struct UnplacedOptions {
 /// Makes the handler of an opened project, with the parts of this connection.
 type Place = Box<dyn Fn(OpenedProject) -> Handler + Send + Sync>;
 
+/// The handler of such a connection. `placed` is set once; a connection never changes its project.
 pub(super) struct Unplaced {
     options: UnplacedOptions,
     place: Place,
@@ -86,6 +87,7 @@ impl Unplaced {
         Self { options, place, placed: OnceCell::new(), legacy }
     }
 
+    /// The usual handler, once a project is open.
     fn handler(&self) -> Option<&Handler> {
         self.placed.get().map(|(_, handler)| handler)
     }
@@ -125,6 +127,7 @@ impl Unplaced {
         }
     }
 
+    /// Asks the program to open a project: this crate knows neither settings nor stores.
     async fn open(&self, folders: Vec<PathBuf>) -> Result<OpenedProject, NoProject> {
         let (answer, answered) = oneshot::channel();
         let request = ProjectRequest { folders, answer };
@@ -155,6 +158,7 @@ fn folder_of(uri: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path.as_ref()))
 }
 
+/// The refusal of a second project on one connection.
 fn another_is_open(open: &Path) -> NoProject {
     NoProject {
         code: "PROJECT_IS_OPEN".into(),
@@ -163,6 +167,7 @@ fn another_is_open(open: &Path) -> NoProject {
     }
 }
 
+/// The refusal in the keys of every other one.
 fn body(missing: &NoProject) -> Value {
     let NoProject { code, message, hint } = missing;
     json!({"code": code, "message": message, "hint": hint, "retryable": false})

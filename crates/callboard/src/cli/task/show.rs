@@ -30,6 +30,7 @@ pub struct TaskShowArgs {
 
 /// How many of the newest attempts are shown.
 const ATTEMPTS_MAX: usize = 20;
+/// How many tasks of a plan are shown.
 const CHILDREN_MAX: usize = 200;
 
 /// A task with all related records.
@@ -62,6 +63,7 @@ pub async fn cmd_task_show(context: &Context, args: TaskShowArgs) -> Result<(), 
     }
 }
 
+/// Reads everything about a task. These are reads of their own, so a change in between may show in part.
 async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
     let (op, engine) = (open.op("get"), open.engine());
     let task = engine.task_look(&op, id).await?;
@@ -101,6 +103,7 @@ async fn find(open: &Open, op: &OpContext, id: TaskId) -> Result<Option<Task>, F
     }
 }
 
+/// The task for scripts: the shape of the tool `get`, with more keys.
 fn document(open: &Open, seen: &Seen) -> Value {
     let (record, now) = (&seen.task.it, seen.task.now);
     let named = |task: &Task| json!({"id": task.id, "number": task.number, "title": task.title, "status": task.label});
@@ -126,6 +129,8 @@ fn document(open: &Open, seen: &Seen) -> Value {
     document
 }
 
+/// The task for people: facts, checks, attempts, comments, body, notes, history. Texts of others are cleaned of control
+/// characters.
 fn text(open: &Open, seen: &Seen) -> String {
     let (out, now) = (&open.out, seen.task.now);
     let TaskRecord { task, body, entries, newest, .. } = &seen.task.it;

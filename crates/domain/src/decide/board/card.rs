@@ -15,6 +15,7 @@ use crate::ids::TaskId;
 use crate::limits::*;
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::Refusal;
+use crate::refusal::found::{AsParent, OrNotFound as _, Sought as _};
 use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -32,6 +33,8 @@ pub fn same_column(one: Phase, other: Phase) -> bool {
     one == other || one.is_closed() && other.is_closed()
 }
 
+/// Changes fields, place, mode and column of a task in one change, or nothing. The gates are judged before any field
+/// changes, so a refused move changes no field either.
 pub(crate) fn card_update(
     world: &World<'_>,
     update: &CardUpdate,
@@ -70,6 +73,7 @@ pub(crate) fn card_update(
                 .entry(format!("moved to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
             None
         }
+        // A task that turns to PAIR in the middle of an agent's work starts again with a person.
         None if back => {
             go(&mut draft, &world.policy.initial().clone());
             Some("edited")
@@ -151,6 +155,7 @@ struct Fields {
 }
 
 impl Fields {
+    /// Judges every given field; the first fault refuses the whole update.
     fn judge(update: &CardUpdate) -> Result<Self, Refusal> {
         Ok(Self {
             title: update.title.as_deref().map(input::title).transpose()?,
@@ -250,10 +255,11 @@ fn branch(given: &String) -> Result<Option<String>, Refusal> {
     }
 }
 
+/// Refuses a parent that does not exist, and one that is below the task itself.
 fn judge_place(world: &World<'_>, update: &CardUpdate) -> Result<(), Refusal> {
     let Some(Some(parent)) = update.parent else { return Ok(()) };
     if !world.named.iter().any(|named| named.id == parent && !named.removed) {
-        return Err(Refusal::ParentNotFound { task: parent.to_string() });
+        return Err(AsParent(parent).not_found());
     }
     if parent == update.task || world.above.contains(&update.task) {
         return Err(Refusal::ParentCycle { task: update.task, parent });
@@ -302,8 +308,7 @@ pub(crate) fn scratchpad_append(
     text: &str,
 ) -> Result<Change, Refusal> {
     let text = input::said("content", text, SCRATCHPAD_CHARS_MAX, "content cannot be blank")?;
-    let not_found = || Refusal::TaskNotFound { task: id.to_string() };
-    let subject = world.subject.as_ref().ok_or_else(not_found)?;
+    let subject = world.subject.as_ref().or_not_found(&id)?;
     let text = kept(&subject.scratchpad, text);
     let about = About { project: subject.task.project, task: id, attempt: None };
     let event = Event {
@@ -316,6 +321,7 @@ pub(crate) fn scratchpad_append(
     Ok(Change { writes, events: vec![event], reply: Reply::Task(id), but: None })
 }
 
+/// The notes with a new part, cut at the front: the newest part matters most.
 pub(crate) fn kept(old: &str, new: &str) -> String {
     let whole = format!("{old}\n{new}");
     let whole = whole.trim();

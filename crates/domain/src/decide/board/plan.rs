@@ -11,9 +11,11 @@ use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
 
+/// Keeps a plan for a person to decide. Nothing is created yet, and any caller that may write may propose.
 pub(crate) fn plan_propose(
     world: &World<'_>,
     given: &PlanPropose,
@@ -45,12 +47,14 @@ pub(crate) fn plan_propose(
     })
 }
 
+/// Judges one planned task. Messages count places from 0, as the caller's list does.
 fn planned((place, given): (usize, &PlannedTask)) -> Result<PlannedTask, Refusal> {
     let field = |name: &str| format!("task {place}: {name}");
     let title = given.title.trim();
     let blank = format!("task {place}: title cannot be empty");
     input::said(&field("title"), title, TITLE_CHARS_MAX, &blank)?;
     input::longest(&field("description"), &given.description, DESCRIPTION_CHARS_MAX)?;
+    // Blank criteria are dropped, not refused.
     let criteria = given.acceptance_criteria.iter().map(|text| text.trim().to_owned());
     let criteria: Vec<String> = criteria.filter(|text| !text.is_empty()).collect();
     if criteria.len() > CRITERIA_MAX {
@@ -64,6 +68,7 @@ fn planned((place, given): (usize, &PlannedTask)) -> Result<PlannedTask, Refusal
     Ok(PlannedTask { title: title.into(), acceptance_criteria: criteria, ..given.clone() })
 }
 
+/// Judges one step of the plan. Todos only describe the way; they never become tasks.
 fn todo((place, given): (usize, &Todo)) -> Result<Todo, Refusal> {
     let (field, content) = (format!("todo {place}: content"), given.content.trim());
     input::said(&field, content, CONTENT_CHARS_MAX, &format!("{field} cannot be empty"))?;
@@ -81,6 +86,7 @@ pub(crate) fn plan_approve(
     for (planned, id) in plan.tasks.iter().zip(&given.tasks) {
         let new = create(given.project, *id, planned);
         let change = task::task_create_after(world, &earlier, &new, now)?;
+        // A later task of the plan may name an earlier one, which no store has yet.
         earlier.push(task::just_created(world, &new)?);
         writes.extend(change.writes);
         created.extend(change.events);
@@ -94,6 +100,7 @@ pub(crate) fn plan_approve(
     Ok(Change { writes, events, reply: Reply::Plan(plan.id), but: None })
 }
 
+/// A planned task as a command. Plans know neither deps nor checks; a person adds them on the board.
 fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
     TaskCreate {
         task,
@@ -118,6 +125,8 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
     }
 }
 
+/// Rejects a plan, with or without words. The words stand in the event only: the plan itself says who rejected it and
+/// when.
 pub(crate) fn plan_reject(
     world: &World<'_>,
     id: PlanId,
@@ -139,9 +148,10 @@ pub(crate) fn plan_reject(
     })
 }
 
+/// The plan, if it is still to be decided. A second decision is refused instead of repeated, because the first one may have
+/// created tasks.
 fn draft<'w>(world: &'w World<'_>, id: PlanId) -> Result<&'w Plan, Refusal> {
-    let plan = world.org.plan.as_ref();
-    let plan = plan.ok_or_else(|| Refusal::PlanNotFound { plan: id.to_string() })?;
+    let plan = world.org.plan.as_ref().or_not_found(&id)?;
     match plan.state {
         PlanState::Draft => Ok(plan),
         PlanState::Approved { .. } | PlanState::Rejected { .. } => {

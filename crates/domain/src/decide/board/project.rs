@@ -10,6 +10,7 @@ use crate::decide::input;
 use crate::event::{Event, EventName};
 use crate::ids::Prefix;
 use crate::refusal::Refusal;
+use crate::refusal::found::{OrNotFound as _, ProjectRow};
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
 
@@ -67,8 +68,7 @@ pub(crate) fn project_create(
 
 /// Idempotent: opening the project that is open changes nothing.
 pub(crate) fn project_open(world: &World<'_>, id: i64) -> Result<Change, Refusal> {
-    let unknown = || Refusal::ProjectNotFound { project: project::shown_id(id) };
-    let project = world.org.project.as_ref().ok_or_else(unknown)?;
+    let project = world.org.project.as_ref().or_not_found(&ProjectRow(id))?;
     let (mut writes, mut events) = (Vec::new(), Vec::new());
     if world.org.opened != Some(id) {
         writes.push(Write::Org(OrgWrite::ProjectOpen { project: id, actor: world.actor.clone() }));

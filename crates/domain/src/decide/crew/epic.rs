@@ -18,24 +18,30 @@ use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::refusal::found::{AsEpic, Sought as _};
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World};
 
+/// Adds a task to an epic. The first task turns a plain task into an epic, gives it the branch that all of its work
+/// goes to, and starts it unless it still waits for deps.
 pub(crate) fn epic_task_add(
     world: &World<'_>,
     new: &EpicTaskAdd,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
+    // A supervisor may make an epic out of its own task. An orchestrator leads every epic, and would otherwise make an
+    // epic of any task it names.
     let is_own = steered_as_own(world, &new.by, new.epic)?;
     if !is_own && !draft.task.is_plan {
-        return Err(Refusal::EpicNotFound { epic: new.epic.to_string() });
+        return Err(AsEpic(new.epic).not_found());
     }
     let stands = EpicState::of(&draft.task);
     if !stands.is_open() {
         return Err(epic_is(stands));
     }
+    // The branch of an epic is chosen once: tasks that were made before already start from it.
     let is_branched = draft.card.branch.is_some();
     let epic_branch = draft.card.branch.get_or_insert_with(|| new.epic_branch.clone()).clone();
     let create = TaskCreate {
@@ -78,6 +84,8 @@ pub(crate) fn epic_task_add(
     Ok(made)
 }
 
+/// Moves an epic as its supervisor or an orchestrator asks. `Completed` is not reached here: it needs the pull request
+/// of `epic_finish`.
 pub(crate) fn epic_move(
     world: &World<'_>,
     new: &EpicMove,
@@ -110,6 +118,8 @@ pub(crate) fn epic_move(
         }
         EpicState::Cancelled => {
             let label = label_of(world.policy, Phase::ClosedCanceled)?.name.clone();
+            // A refusal of the gate leaves its trace in the task's history, so the change is written although the call
+            // is refused.
             let label = match task::passage(&mut draft, &label, (None, None), false)? {
                 Ok((label, _)) => label,
                 Err(refusal) => return Ok(draft.done_but(refusal)),
@@ -117,6 +127,7 @@ pub(crate) fn epic_move(
             draft.move_to(&label);
             block::lift(&mut draft);
         }
+        // `by_supervisor` allows neither; the match stays total for states to come.
         EpicState::Planning | EpicState::Completed => {
             return Err(no_way(stands.as_str(), new.to.as_str()));
         }
@@ -126,6 +137,8 @@ pub(crate) fn epic_move(
     Ok(draft.done())
 }
 
+/// Closes an epic whose pull request is open, and tells people by mail. Idempotent: a finished epic stays as it is. The
+/// checks of the epic itself have run before; their results come with the command.
 pub(crate) fn epic_finish(
     world: &World<'_>,
     new: &EpicFinish,
@@ -153,8 +166,9 @@ pub(crate) fn epic_finish(
     Ok(draft.done())
 }
 
+/// The epic as a draft. Callers named an epic, so a missing task is refused in that word.
 fn of_epic<'w>(world: &'w World<'w>, epic: TaskId, now: Timestamp) -> Result<Draft<'w>, Refusal> {
-    Draft::of_task(world, epic, now).map_err(|_| Refusal::EpicNotFound { epic: epic.to_string() })
+    Draft::of_task(world, epic, now).map_err(|_| AsEpic(epic).not_found())
 }
 
 /// Refuses an agent that does not lead the epic. Returns whether the epic is the agent's own.
@@ -166,6 +180,7 @@ fn steered_as_own(world: &World<'_>, by: &AgentId, epic: TaskId) -> Result<bool,
     }
 }
 
+/// Logs the move in the crew's own words, beside the status event of the task.
 fn changed(draft: &mut Draft<'_>, from: EpicState, to: EpicState) {
     let data = json!({"from": from.as_str(), "to": to.as_str()});
     draft.event(EventName::EpicStatusChanged, data);

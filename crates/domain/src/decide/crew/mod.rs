@@ -18,10 +18,12 @@ use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::refusal::found::{AsEpic, OrNotFound as _};
 use crate::rights::AgentType;
 use crate::time::Timestamp;
 use crate::world::{Change, CrewWrite, Reply, World, Write};
 
+/// Adds an agent, and with `task` assigns the task to it in one change, so that no other worker can get it in between.
 pub(crate) fn agent_add(
     world: &World<'_>,
     new: &AgentAdd,
@@ -33,6 +35,7 @@ pub(crate) fn agent_add(
             false => Err(Refusal::AgentExists { agent: new.agent.clone() }),
         };
     }
+    // Only automatic additions have a limit (`crew.max_workers`); a person may add more.
     if let Some(max) = new.workers_max.filter(|max| is_full(world.crew.workers.into(), *max)) {
         return Err(Refusal::AgentState { message: format!("there are {max} workers already") });
     }
@@ -51,6 +54,7 @@ pub(crate) fn agent_add(
         kind: new.kind,
         epic: new.epic,
         task: None,
+        // Only workers wait for tasks; the longest idle worker gets the next one.
         idle_since: (new.kind == AgentType::Worker).then_some(now),
         last_active_at: now,
         created_at: now,
@@ -66,6 +70,7 @@ pub(crate) fn agent_add(
     let events = vec![event(world, EventName::AgentAdded, data)];
     let mut change = noted(vec![CrewWrite::AgentInsert { agent: agent.clone() }], events);
     if let Some(given) = &new.task {
+        // The rule of an assignment reads the worker from the world, which does not have it yet.
         let mut with_it = world.clone();
         with_it.crew.agents.push(agent);
         let Change { writes, events, .. } = task::assigned(&with_it, given, now)?;
@@ -75,9 +80,10 @@ pub(crate) fn agent_add(
     Ok(change)
 }
 
+/// Refuses an epic that is over: an agent that looks after it would have nothing to do.
 fn judge_open(world: &World<'_>, epic: TaskId) -> Result<(), Refusal> {
     let known = world.named.iter().find(|named| named.id == epic && !named.removed);
-    let known = known.ok_or_else(|| Refusal::EpicNotFound { epic: epic.to_string() })?;
+    let known = known.or_not_found(&AsEpic(epic))?;
     let stands = match known.phase {
         Phase::Initial | Phase::Working | Phase::Review => return Ok(()),
         Phase::ClosedDone => EpicState::Completed,
@@ -86,6 +92,7 @@ fn judge_open(world: &World<'_>, epic: TaskId) -> Result<(), Refusal> {
     Err(epic_is(stands))
 }
 
+/// Removes an agent. Its mail and its log stay.
 pub(crate) fn agent_remove(world: &World<'_>, id: &AgentId) -> Result<Change, Refusal> {
     known(world, id)?;
     let events = vec![event(world, EventName::AgentRemoved, json!({"agentId": id}))];
@@ -100,6 +107,7 @@ pub(crate) fn agent_touch(world: &World<'_>, id: &AgentId, now: Timestamp) -> Ch
     noted(seen.into_iter().collect(), Vec::new())
 }
 
+/// Sends a mail to an agent, or to people when `to` is `None`. Idempotent by the mail's id.
 pub(crate) fn mail_send(
     world: &World<'_>,
     new: &MailSend,
@@ -137,6 +145,7 @@ pub(crate) fn mail_reply(
     }
     let body = body("body", &new.body, BODY_BYTES_MAX)?;
     let original = received(world, new.original, new.by.as_ref())?;
+    // The sender may have been removed since. A mail to it would never be read.
     if let Some(to) = &original.from {
         known(world, to)?;
     }
@@ -174,6 +183,8 @@ pub(crate) fn mail_read(
     })
 }
 
+/// Logs a decision. An agent's own entry is judged and has an event; the line that every tool call leaves is not, since
+/// the call itself was judged.
 pub(crate) fn decision_log(
     world: &World<'_>,
     new: &DecisionLog,
@@ -204,13 +215,13 @@ fn received<'w>(
     id: MailId,
     by: Option<&AgentId>,
 ) -> Result<&'w Mail, Refusal> {
-    let not_found = || Refusal::MailNotFound { mail: id.to_string() };
-    let mail = world.crew.mail(id).ok_or_else(not_found)?;
+    let mail = world.crew.mail(id).or_not_found(&id)?;
     if mail.to.as_ref() == by { Ok(mail) } else { Err(Refusal::MailOfAnother { mail: id }) }
 }
 
+/// The agent, which must be one of those that the command needs.
 fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
-    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+    world.crew.agent(id).or_not_found(id)
 }
 
 /// Writes a mail. Its event has everything but the body.
@@ -229,6 +240,7 @@ pub(crate) fn sent(world: &World<'_>, mail: Mail) -> Change {
     }
 }
 
+/// Judges a text by its bytes, as the tools of crews state the limit.
 fn body(field: &str, text: &str, bytes_max: usize) -> Result<String, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid_field(field, format!("{field} cannot be blank")));
@@ -240,15 +252,18 @@ fn body(field: &str, text: &str, bytes_max: usize) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
+/// The answer to a repeated call.
 fn unchanged(mail: MailId) -> Change {
     Change { writes: Vec::new(), events: Vec::new(), reply: Reply::Mail(mail), but: None }
 }
 
+/// A change of crew rows that answers with no row.
 pub(crate) fn noted(writes: Vec<CrewWrite>, events: Vec<Event>) -> Change {
     let writes = writes.into_iter().map(Write::Crew).collect();
     Change { writes, events, reply: Reply::Noted, but: None }
 }
 
+/// An event about the crew itself: it belongs to no task, so no wait for a task wakes.
 pub(crate) fn event(world: &World<'_>, name: EventName, data: serde_json::Value) -> Event {
     Event { actor: world.actor.clone(), name, about: None, data }
 }

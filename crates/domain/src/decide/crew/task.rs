@@ -16,7 +16,6 @@ use crate::decide::board::card::{go, label_of};
 use crate::decide::crew;
 use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
-use crate::decide::pulls;
 use crate::decide::review;
 use crate::decide::runs::stop;
 use crate::decide::task;
@@ -26,14 +25,19 @@ use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::rights::AgentType;
 use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
 use crate::world::{Change, CrewWrite, Reply, World};
 
+/// Characters of a reason, which is shown on the card.
 const REASON_CHARS_MAX: usize = 4000;
+/// Bytes of feedback. The letter has all of it, the card its beginning.
 const FEEDBACK_BYTES_MAX: usize = 65536;
 
+/// Assigns a task on the request of an agent, or automatically when `by` is `None`. A supervisor assigns only tasks of
+/// its own epic.
 pub(crate) fn crew_assign(
     world: &World<'_>,
     new: &CrewAssign,
@@ -60,6 +64,7 @@ pub(crate) fn assigned(
     let actor = worker.id.actor();
     let holds = draft.live.as_ref().filter(|live| live.kind == AttemptKind::Crew);
     let old = holds.map(|live| AgentId::of(&live.actor));
+    // Idempotent: the worker has the task already.
     if old.as_ref() == Some(&worker.id) && worker.task == Some(new.task) {
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
@@ -72,6 +77,8 @@ pub(crate) fn assigned(
     }
     judge_free(&draft, new, &actor)?;
     judge_idle(world, new, worker)?;
+    // The engine made a place and letters for the worker it saw. Another one since then makes the command stale, and
+    // the engine looks again.
     if old != new.from {
         return Err(Refusal::Conflict { task: new.task, what: "its worker" });
     }
@@ -129,6 +136,7 @@ fn judge_idle(world: &World<'_>, new: &CrewAssign, worker: &Agent) -> Result<(),
     }
 }
 
+/// Begins the worker's attempt. It has no lease: a silent worker keeps its task, and mail says that it is silent.
 fn begin(draft: &mut Draft<'_>, new: &CrewAssign, actor: &Actor) {
     draft.begin(NewAttempt {
         worktree: new.place.worktree.clone(),
@@ -141,6 +149,8 @@ fn begin(draft: &mut Draft<'_>, new: &CrewAssign, actor: &Actor) {
     }
 }
 
+/// Moves a task as its worker asks. Only the worker that has the task may; completion is left to a supervisor, because
+/// a review comes before it.
 pub(crate) fn crew_move(
     world: &World<'_>,
     new: &CrewMove,
@@ -167,17 +177,20 @@ pub(crate) fn crew_move(
     if stands == new.to {
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
+    // The engine did git's part for the state that it saw.
     if stands != new.from {
         return Err(Refusal::Conflict { task: new.task, what: "its status" });
     }
+    // Any step out of the beginning is a start, and a start waits for the deps.
     if draft.task.phase == Phase::Initial && !matches!(new.to, TaskState::Assigned) {
         draft.deps_gate()?;
     }
     if !stands.by_worker().contains(&new.to) {
         return Err(no_way(stands.as_str(), new.to.as_str()));
     }
+    // Work that is taken out of review must not be merged behind the worker's back.
     if stands == TaskState::Review {
-        pulls::revoke(&mut draft);
+        draft.merges_revoke();
     }
     let reason = |of: TaskState| {
         let missing = || Refusal::CrewInput { message: format!("reason is required for {of}") };
@@ -218,6 +231,7 @@ pub(crate) fn crew_move(
         }
     };
     if let Some(letter) = letter {
+        // Without a supervisor the letter goes to people.
         let to = new.supervisor.as_ref().filter(|to| world.crew.agent(to).is_some());
         mail(&mut draft, new.mail, Some(&new.by), to, letter);
     }
@@ -257,11 +271,12 @@ fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, R
     draft.card.failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
     draft.move_to(&label);
     block::lift(draft);
-    pulls::revoke(draft);
+    draft.merges_revoke();
     stop::cancel(draft);
     Ok(Ok(()))
 }
 
+/// Sends a task in review back to its worker, with feedback by mail and on the card.
 pub(crate) fn crew_return(
     world: &World<'_>,
     new: &CrewReturn,
@@ -277,12 +292,13 @@ pub(crate) fn crew_return(
     in_review(&draft)?;
     let worker = worker_of(draft.live.as_ref(), now)
         .ok_or_else(|| state("Task has no assigned worker".into()))?;
+    // The letter is addressed to the worker that the engine saw.
     if new.worker.as_ref() != Some(&worker) || world.crew.agent(&worker).is_none() {
         return Err(state("Task has no assigned worker".into()));
     }
     let words: String = feedback.chars().take(crate::limits::REVIEW_CHARS_MAX).collect();
     // Work that is done again is judged again.
-    pulls::revoke(&mut draft);
+    draft.merges_revoke();
     draft.task.verification = None;
     draft.card.review = Some(review::sent_back(&draft, &words));
     block::lift(&mut draft);
@@ -324,6 +340,7 @@ pub(crate) fn crew_settle(
     if let Some(worker) = worker.filter(|worker| new.worker.as_ref() == Some(worker)) {
         free(&mut draft, &worker);
     }
+    // The epic's branch has moved, so other workers have to rebase.
     for behind in &new.behind {
         if world.crew.agent(&behind.worker).is_none() {
             continue;
@@ -340,6 +357,8 @@ pub(crate) fn crew_settle(
     Ok(draft.done())
 }
 
+/// Closes a task as failed. With `lost`, its worker's agent ended too often: then only a task that this worker is still
+/// at is given up.
 pub(crate) fn crew_give_up(
     world: &World<'_>,
     new: &CrewGiveUp,
@@ -375,6 +394,7 @@ pub(crate) fn crew_free(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let agent = known(world, id)?;
+    // A sweep found the worker by a query; the rows may have changed since.
     let nothing = Change { writes: Vec::new(), events: Vec::new(), reply: Reply::Noted, but: None };
     if agent.task != Some(on) {
         return Ok(nothing);
@@ -393,17 +413,19 @@ pub(crate) fn crew_free(
     Ok(change)
 }
 
+/// The refusal of a state, in the words of the crew's reference.
 pub(crate) fn state(message: String) -> Refusal {
     Refusal::AgentState { message }
 }
 
+/// The refusal of a step that the table of states does not have.
 pub(crate) fn no_way(from: &str, to: &str) -> Refusal {
     let message = format!("Invalid state transition from {from} to {to}");
     Refusal::CrewInput { message }
 }
 
 pub(crate) fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
-    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+    world.crew.agent(id).or_not_found(id)
 }
 
 /// Refuses an agent that does not lead the epic. A supervisor leads its own epic, an orchestrator all of them.
@@ -418,14 +440,17 @@ fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Re
     Err(not_of_epic())
 }
 
+/// The task's state in the crew's words: a held task in its beginning is assigned.
 pub(crate) fn stands(draft: &Draft<'_>) -> TaskState {
     TaskState::of(&draft.task, draft.holder().is_some())
 }
 
+/// Refuses a task that does not wait for a review.
 fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {
     judge_review(stands(draft))
 }
 
+/// The longest idle worker gets the next task, so the time counts from here.
 fn make_idle(agent: &mut Agent, now: Timestamp) {
     (agent.task, agent.idle_since, agent.updated_at) = (None, Some(now), now);
 }
@@ -454,6 +479,7 @@ fn fail(draft: &mut Draft<'_>, id: &AgentId, lost: &CrewLoss, reason: &str) {
     mail(draft, lost.mails[1], Some(id), None, letter);
 }
 
+/// Sends a letter in the change of its cause, so that no step goes without its mail and no mail without its step.
 pub(crate) fn mail(
     draft: &mut Draft<'_>,
     id: MailId,

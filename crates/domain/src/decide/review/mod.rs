@@ -12,7 +12,6 @@ use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewV
 use crate::decide::board::card::{go, kept, label_of};
 use crate::decide::draft::Draft;
 use crate::decide::input;
-use crate::decide::pulls;
 use crate::decide::runs::work;
 use crate::decide::task;
 use crate::decide::task::verification;
@@ -244,7 +243,7 @@ pub(crate) fn review_settle(
         ReviewOutcome::Merged { commit, pushed, branches } => {
             verification::approve(&mut draft, true, None);
             merged(&mut draft, commit.clone());
-            pulls::branches_merged(&mut draft, branches);
+            draft.branches_merged(branches);
             let data = json!({"commit": commit, "pushed": pushed});
             draft.event(EventName::ReviewMerged, data);
             if draft.task.phase != Phase::ClosedDone {

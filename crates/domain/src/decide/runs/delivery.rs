@@ -8,6 +8,7 @@ use crate::decide::runs::job::own;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::relay::ending::Ending;
 use crate::runs::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Topic, Tried, Webhook, destination};
 use crate::runs::job::{Job, JobId, JobKind, JobState};
@@ -93,6 +94,8 @@ fn letter(
     ([Write::JobInsert { job }, Write::DeliveryInsert { delivery }], event)
 }
 
+/// Records one try to send a message. The pauses between tries grow by a fixed table; a receiver that answers 410 is
+/// not asked again.
 pub(crate) fn delivery_try(
     world: &World<'_>,
     id: JobId,
@@ -148,7 +151,7 @@ pub(crate) fn delivery_again(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let found = world.job.as_ref().filter(|job| job.kind == JobKind::Deliver);
-    let job = found.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    let job = found.or_not_found(&id)?;
     if matches!(job.state, JobState::Running { until, .. } if now < until) {
         return Err(Refusal::invalid("this message is being sent now"));
     }

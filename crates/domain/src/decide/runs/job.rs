@@ -6,6 +6,7 @@ use crate::command::JobEnd;
 use crate::decide::draft::job_writes;
 use crate::event::{About, Event, EventName};
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::runs::job::{Job, JobId, JobKind, JobState};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -95,8 +96,7 @@ pub(crate) fn job_end(
 /// leaves its task as it is, and its runner hears that the job is lost. Vectors are made for every search, so the
 /// job that makes them cannot be canceled.
 pub(crate) fn job_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
-    let job = world.job.as_ref().filter(|job| job.id == id);
-    let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    let job = world.job.as_ref().filter(|job| job.id == id).or_not_found(&id)?;
     match job.kind {
         JobKind::Verify | JobKind::Check | JobKind::Deliver => {}
         JobKind::Embed | JobKind::Run | JobKind::Work | JobKind::Crew | JobKind::Stop => {

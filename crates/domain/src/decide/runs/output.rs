@@ -10,6 +10,8 @@ use crate::runs::run::{Artifact, ArtifactName, Question};
 use crate::time::Timestamp;
 use crate::world::{Change, World};
 
+/// Records an artifact of a run; a later one of the same name replaces it. Only the newest run may: an older one has a
+/// smaller fencing token.
 pub(crate) fn run_artifact(
     world: &World<'_>,
     id: JobId,
@@ -42,6 +44,8 @@ pub(crate) fn run_artifact(
     Ok(step.alone(EventName::JobArtifact, more))
 }
 
+/// Records a question of the agent. The run goes on and waits for the answer; questions are numbered from 1 within
+/// their job.
 pub(crate) fn run_ask(
     world: &World<'_>,
     id: JobId,
@@ -62,6 +66,8 @@ pub(crate) fn run_ask(
     Ok(step.alone(EventName::JobAsked, json!({"question": number})))
 }
 
+/// Answers the open question. With a number it must be that question: an answer typed for an earlier one must not grant
+/// the next.
 pub(crate) fn run_answer(
     world: &World<'_>,
     id: JobId,
@@ -75,6 +81,7 @@ pub(crate) fn run_answer(
     let question = open.ok_or(Refusal::NoQuestion { job: id })?;
     let answered = json!({"question": question.number, "granted": granted});
     step.run.question = Some(Question { answer: Some(granted), ..question });
+    // The summary said that the agent waits.
     step.run.summary = None;
     Ok(step.alone(EventName::JobAnswered, answered))
 }
@@ -92,6 +99,7 @@ pub(crate) fn run_hold(
     if !left.is_empty() {
         step.summary(&format!("Waiting for {}: an earlier run left it", left.join(", ")));
     }
+    // Only a change is worth an event.
     if step.run.summary == before {
         return Ok(step.unchanged());
     }

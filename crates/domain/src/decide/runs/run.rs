@@ -18,6 +18,7 @@ use crate::ids::AttemptId;
 use crate::limits::{BODY_BYTES_MAX, CRITERIA_MAX, CRITERION_CHARS_MAX};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::refusal::found::Sought as _;
 use crate::relay::spec::TaskRequest;
 use crate::relay::{FailReason, RunVerdict};
 use crate::runs::job::{Job, JobId, JobKind, JobState};
@@ -46,7 +47,7 @@ impl<'w> Step<'w> {
             (Some(job), Some(run)) if job.id == id => {
                 Ok(Self { world, job: job.clone(), run: run.clone(), now })
             }
-            _ => Err(Refusal::JobNotFound { job: id.to_string() }),
+            _ => Err(id.not_found()),
         }
     }
 
@@ -67,10 +68,12 @@ impl<'w> Step<'w> {
         }
     }
 
+    /// Whether the job's time is over. Every step asks this first: a late result does not count.
     pub fn is_too_late(&self) -> bool {
         self.now >= self.run.expires_at
     }
 
+    /// Sets the one line that says how the job stands. Line breaks become blanks, since readers show it in lists.
     pub fn summary(&mut self, text: &str) {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         self.run.summary = Some(line.chars().take(SUMMARY_CHARS_MAX).collect());
@@ -85,6 +88,7 @@ impl<'w> Step<'w> {
         self.summary(words);
     }
 
+    /// An event of this job, about its task if the task is still there.
     pub fn event(&self, name: EventName, more: Value) -> Event {
         let mut data = Map::new();
         data.insert("job".into(), self.job.id.to_string().into());
@@ -133,6 +137,7 @@ impl<'w> Step<'w> {
         (draft.job, draft.run) = (Some(self.job), Some(self.run));
     }
 
+    /// The answer to a step that changes nothing.
     pub fn unchanged(&self) -> Change {
         let (writes, events) = Default::default();
         Change { writes, events, reply: Reply::Run(self.job.id), but: None }
@@ -195,12 +200,14 @@ impl<'w> Step<'w> {
         run.terminal = None;
         run.runs_on = Some(lease.machine.clone());
         run.summary = None;
+        // A question of an earlier run has no agent that waits for its answer.
         run.question = run.question.take().map(|asked| Question { answer: Some(false), ..asked });
         self.job.tries += 1;
         let runner = self.world.actor.clone();
         self.job.state = JobState::Running { runner, until: self.now.plus_s(lease.lease_s) };
     }
 
+    /// Ends a job whose time is over, in the queue or at work.
     pub fn expire(self) -> Change {
         let ttl_s = self.run.expires_at.ms_since(self.job.created_at) / 1000;
         let summary = format!("Exceeded TTL of {ttl_s}s");
@@ -208,12 +215,14 @@ impl<'w> Step<'w> {
         self.give_up(EventName::JobExpired, JobState::Expired { at }, &summary)
     }
 
+    /// Ends a job with a reason that clients can branch on, and words for people.
     pub fn fail(self, reason: &'static str, summary: &str) -> Change {
         let state = JobState::Failed { at: self.now, reason: reason.into() };
         self.give_up(EventName::JobFailed, state, summary)
     }
 }
 
+/// Ends the attempt of a run.
 pub(crate) fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
     // A task that was taken from us may have another attempt by now.
     if draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Job) {
@@ -221,6 +230,7 @@ pub(crate) fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
     }
 }
 
+/// Closes the task of a patch job that came to nothing: the task was made for the job alone.
 fn close_canceled(draft: &mut Draft<'_>, reason: &str) {
     end_run(draft, AttemptEnd::Canceled { reason: reason.to_owned() });
     if draft.task.phase.is_closed() {
@@ -237,6 +247,8 @@ fn close_canceled(draft: &mut Draft<'_>, reason: &str) {
     draft.entry("job ended", Some(reason.to_owned()));
 }
 
+/// Queues a patch job, with a task of its own. A repeat of its key within the window after the job's end finds the
+/// first job.
 pub(crate) fn run_submit(
     world: &World<'_>,
     new: &RunSubmit,
@@ -279,6 +291,7 @@ pub(crate) fn run_submit(
         notes: Vec::new(),
     };
     let mut change = task::task_create(world, &create, now)?;
+    // The task is held from its first moment, so that no agent claims what a job does.
     for write in &mut change.writes {
         if let Write::TaskInsert { task, .. } = write {
             task.assignee = Some(holder());
@@ -317,6 +330,7 @@ fn criteria(wanted: &TaskRequest) -> Vec<String> {
     wanted.acceptance.iter().take(CRITERIA_MAX).map(cut).collect()
 }
 
+/// The task's text: the description, then the criteria, cut to what a body may hold.
 fn body(wanted: &TaskRequest) -> String {
     let mut text = wanted.description.clone();
     if !wanted.acceptance.is_empty() {
@@ -331,6 +345,8 @@ fn body(wanted: &TaskRequest) -> String {
     text
 }
 
+/// Leases a queued job to a runner. A job that is bound to a machine, not due or too late is lost to this runner; a
+/// full machine is another refusal, because the runner then stops looking.
 pub(crate) fn run_lease(
     world: &World<'_>,
     lease: &RunLease,
@@ -377,6 +393,7 @@ pub(crate) fn begin_attempt(
     draft.begin(NewAttempt { model, ..NewAttempt::of(id, AttemptKind::Job, actor) });
 }
 
+/// Extends the lease of a run. A run whose lease was lost and not taken by another resumes.
 pub(crate) fn run_keep(
     world: &World<'_>,
     id: JobId,
@@ -422,6 +439,8 @@ fn beat(world: &World<'_>, run: &Run, now: Timestamp) -> Option<Write> {
     Some(Write::AttemptUpdate { attempt: Attempt { state, ..live.clone() } })
 }
 
+/// Writes what time did to a job: expired, lost, or back into the queue. A lost run is held for `hold_s` first: its
+/// runner may only have been slow.
 pub(crate) fn run_settle(
     world: &World<'_>,
     settle: &RunSettle,
@@ -482,6 +501,7 @@ fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
     step.with(draft, EventName::JobRequeued, Value::Null)
 }
 
+/// Records the result of a patch job.
 pub(crate) fn run_end(
     world: &World<'_>,
     id: JobId,
@@ -515,6 +535,7 @@ pub(crate) fn run_end(
     }
 }
 
+/// Closes the task of a patch job that succeeded.
 fn close_done(draft: &mut Draft<'_>, summary: &str) {
     end_run(draft, AttemptEnd::Finished { summary: summary.to_owned(), head: None });
     if draft.task.phase.is_closed() {
@@ -529,6 +550,7 @@ fn close_done(draft: &mut Draft<'_>, summary: &str) {
     draft.entry("job ended", Some(summary.to_owned()));
 }
 
+/// Cancels a job. Idempotent: a job that is over stays as it is. Its runner hears of it by the event.
 pub(crate) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
     let step = Step::of(world, id, now)?;
     if step.job.is_over() {

@@ -6,8 +6,9 @@ use crate::decide::runs::job::changed;
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::runs::job::{Job, JobId, JobKind, JobState};
-use crate::runs::work::stop_key;
+use crate::runs::work::{judge_running, stop_key};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -18,17 +19,14 @@ pub(crate) fn stop_queue(
     open: Option<JobId>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let not_found = || Refusal::TaskNotFound { task: task.to_string() };
-    let subject = world.subject.as_ref().ok_or_else(not_found)?;
+    let subject = world.subject.as_ref().or_not_found(&task)?;
     if subject.card.mode != Mode::Auto {
         return Err(Refusal::NotAuto { task });
     }
     if let Some(under_way) = &world.job {
         return Ok(unchanged(under_way));
     }
-    if open.is_none() {
-        return Err(Refusal::NotRunning { task });
-    }
+    judge_running(task, open.is_some())?;
     let priority = subject.task.priority;
     let job = Job { priority, ..Job::queued(id, JobKind::Stop, stop_key(task), Some(task), now) };
     let mut change = changed(world, EventName::JobSubmitted, job.clone());
@@ -39,7 +37,7 @@ pub(crate) fn stop_queue(
 /// Cancels a stop job. An agent that is being stopped already does not come back by this.
 pub(crate) fn stop_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
     let job = world.job.as_ref().filter(|job| job.id == id && job.kind == JobKind::Stop);
-    let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    let job = job.or_not_found(&id)?;
     if job.is_over() {
         return Ok(unchanged(job));
     }

@@ -27,6 +27,8 @@ use crate::world::{Change, Reply, World, Write};
 /// How much of an agent's last message is kept beside the task.
 const REPLY_CHARS_KEPT: usize = 2000;
 
+/// Queues an agent's work on a task, or answers with the run that is there. A task has at most one open run in its
+/// workspace.
 pub(crate) fn work_submit(
     world: &World<'_>,
     new: &WorkSubmit,
@@ -81,6 +83,8 @@ fn make_room(draft: &mut Draft<'_>, RunRecord { job, run }: RunRecord) {
     step.into_draft(draft, EventName::JobCanceled, words);
 }
 
+/// A start that a person typed: the task is brought into a state in which work can begin, and the job waits `held_s`
+/// for the terminal's own process before any server takes it.
 fn terminal(
     mut draft: Draft<'_>,
     new: &WorkSubmit,
@@ -101,6 +105,7 @@ fn terminal(
     }
 }
 
+/// The role of a run in a workspace; a patch job has none.
 pub(crate) fn role(run: &Run) -> Option<Role> {
     run.order.work().map(|order| order.role)
 }
@@ -170,6 +175,8 @@ pub(crate) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
     step.with(draft, EventName::JobStarted, json!({"fence": fence}))
 }
 
+/// What came between the request and the start: the rules were judged at the request, and the task may have changed
+/// since.
 fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)> {
     if draft.card.mode != Mode::Auto {
         let refusal = Refusal::NotAuto { task: draft.task.id };
@@ -192,6 +199,7 @@ pub(crate) fn refused(mut step: Step<'_>, fault: WorkFault, words: &str) -> Chan
     step.alone(EventName::JobFailed, words)
 }
 
+/// Records that the agent is at work and where. The start has succeeded from here on, whatever becomes of the work.
 pub(crate) fn work_up(
     world: &World<'_>,
     id: JobId,
@@ -219,6 +227,7 @@ pub(crate) fn work_up(
     Ok(change)
 }
 
+/// Records how a run ended. A run that was lost is refused: the next run decides about the task.
 pub(crate) fn work_end(
     world: &World<'_>,
     id: JobId,
@@ -235,6 +244,7 @@ pub(crate) fn work_end(
         return Err(Refusal::JobLost { job: id });
     }
     step.run.gone_at = Some(now);
+    // Canceled meanwhile; only that no process is left is still news.
     if step.job.is_over() {
         return Ok(step.alone(EventName::JobEnded, json!({"gone": true})));
     }

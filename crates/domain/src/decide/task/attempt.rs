@@ -12,6 +12,7 @@ use crate::event::EventName;
 use crate::ids::AttemptId;
 use crate::limits::*;
 use crate::policy::{Phase, Policy};
+use crate::refusal::found::OrNotFound as _;
 use crate::refusal::{Hold, Refusal};
 use crate::retry::judge_key;
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health};
@@ -19,6 +20,7 @@ use crate::task::{Check, Dep, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Begins a session. Its key makes a repeated call find the first session instead of a refusal.
 pub(crate) fn attempt_begin(
     world: &World<'_>,
     new: &AttemptBegin,
@@ -26,6 +28,7 @@ pub(crate) fn attempt_begin(
 ) -> Result<Change, Refusal> {
     judge_begin_input(world, new)?;
     let mut draft = Draft::of_task(world, new.task, now)?;
+    // Found by the key; the caller may have lost the first answer.
     if let Some(existing) = &world.attempt {
         return Ok(draft.unchanged(Reply::Attempt(existing.id)));
     }
@@ -48,6 +51,7 @@ pub(crate) fn attempt_begin(
     if draft.task.assignee.is_none() {
         draft.assign();
     }
+    // A project without a working label leaves the task where it is.
     if draft.task.phase == Phase::Initial
         && let Some(working) = world.policy.working().cloned()
     {
@@ -142,8 +146,7 @@ fn take_over(draft: &mut Draft<'_>) -> Option<AttemptId> {
 
 /// The session a verb names, if it is the caller's own graph session.
 fn own_session<'w>(world: &'w World<'_>, id: AttemptId) -> Result<&'w Attempt, Refusal> {
-    let not_found = || Refusal::SessionNotFound { session: format!("ses_{}", id.0) };
-    let attempt = world.attempt.as_ref().ok_or_else(not_found)?;
+    let attempt = world.attempt.as_ref().or_not_found(&id)?;
     if attempt.kind != AttemptKind::Graph {
         let kind = attempt.kind.as_str();
         return Err(Refusal::invalid(format!(
@@ -191,6 +194,8 @@ pub(crate) fn attempt_heartbeat(
     Ok(draft.done_with(id))
 }
 
+/// Finishes a session with a summary and moves the task to review. Idempotent: a finished session stays as it is. A
+/// canceled one is refused, since its work was given up.
 pub(crate) fn attempt_finish(
     world: &World<'_>,
     id: AttemptId,
@@ -209,6 +214,7 @@ pub(crate) fn attempt_finish(
         Health::Canceled => return Err(terminal(attempt, world, now)),
     }
     if world.policy.finish_requires_checks {
+        // No check runs here. Results count only for the files as they are now.
         let recorded = |check: &Check| !check.is_command() || check.passes_for(tree, None);
         let unmet = check::unmet(&draft.task, recorded);
         if !unmet.is_empty() {
@@ -230,6 +236,7 @@ pub(crate) fn attempt_finish(
     Ok(draft.done_with(id))
 }
 
+/// Gives a session up. The task is free afterwards if this actor had it.
 pub(crate) fn attempt_cancel(
     world: &World<'_>,
     id: AttemptId,
@@ -259,8 +266,7 @@ pub(crate) fn attempt_expire(
     id: AttemptId,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let not_found = || Refusal::SessionNotFound { session: format!("ses_{}", id.0) };
-    let attempt = world.attempt.as_ref().ok_or_else(not_found)?;
+    let attempt = world.attempt.as_ref().or_not_found(&id)?;
     let draft = Draft::of_task(world, attempt.task, now)?;
     if attempt.lease_is_over(now) {
         Ok(draft.done_with(id))

@@ -15,6 +15,7 @@ use crate::task::block::{Blocked, NO_REASON};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Blocks an open task with a reason, or gives a blocked one a new reason. A closed task waits for nothing.
 pub(crate) fn task_block(
     world: &World<'_>,
     id: TaskId,
@@ -32,6 +33,7 @@ pub(crate) fn task_block(
     Ok(draft.done())
 }
 
+/// Lifts a block. Idempotent: a task without one stays as it is.
 pub(crate) fn task_unblock(
     world: &World<'_>,
     id: TaskId,
@@ -46,6 +48,7 @@ pub(crate) fn task_unblock(
     Ok(draft.done())
 }
 
+/// Blocks the draft's task. `by` is remembered: only an answer of another actor lifts the block by itself.
 pub(crate) fn block(draft: &mut Draft<'_>, by: &Actor, reason: &str) {
     let reason = match reason.trim() {
         "" => NO_REASON,
@@ -57,6 +60,7 @@ pub(crate) fn block(draft: &mut Draft<'_>, by: &Actor, reason: &str) {
     draft.event(EventName::TaskBlocked, data);
 }
 
+/// Lifts the block of the draft's task, if there is one, with its event.
 pub(crate) fn lift(draft: &mut Draft<'_>) {
     if draft.task.blocked.take().is_some() {
         draft.event(EventName::TaskUnblocked, json!({}));
@@ -67,11 +71,13 @@ pub(crate) fn lift(draft: &mut Draft<'_>) {
 pub(crate) fn answered(world: &World<'_>, command: &Command, change: &mut Change) {
     let Some(subject) = world.subject.as_ref().map(|subject| &subject.task) else { return };
     let Some(blocked) = &subject.blocked else { return };
+    // A change that only records a refusal answered nothing.
     if change.but.is_some() {
         return;
     }
     let is_taken = change.events.iter().any(|event| event.name == EventName::TaskClaimed);
     let is_answered = command.is_edit() || command.is_answer() && *world.actor != blocked.by;
+    // A rule that blocked or unblocked the task itself has the last word.
     let same = change.writes.iter_mut().find_map(|write| match write {
         Write::TaskUpdate { task } => {
             Some(task).filter(|task| task.id == subject.id && task.blocked == subject.blocked)

@@ -36,6 +36,7 @@ pub fn judge_run_request(task: &Task, only: &[usize]) -> Result<Vec<usize>, Refu
         .collect())
 }
 
+/// The check of an index, which counts from 0.
 fn check_at(task: &Task, index: usize) -> Result<&Check, Refusal> {
     task.checks.get(index).ok_or_else(|| {
         Refusal::invalid(format!(
@@ -60,6 +61,7 @@ pub fn log_of(task: &Task, index: usize) -> Result<&str, Refusal> {
     }
 }
 
+/// Records results of checks without a move. Results of checks that were changed meanwhile are refused.
 pub(crate) fn check_run(
     world: &World<'_>,
     id: TaskId,
@@ -75,6 +77,7 @@ pub(crate) fn check_run(
     Ok(draft.done())
 }
 
+/// Records a verdict on a manual check, for the files `tree`. Who may attest is a setting of the project.
 pub(crate) fn check_attest(
     world: &World<'_>,
     id: TaskId,
@@ -106,6 +109,7 @@ pub(crate) fn check_attest(
     Ok(draft.done())
 }
 
+/// Writes results into the draft, each with its event.
 pub(crate) fn record(draft: &mut Draft<'_>, checked: &Checked) {
     for (index, verdict) in &checked.runs {
         let Some(check) = draft.task.checks.get_mut(*index) else { continue };
@@ -140,6 +144,7 @@ pub(crate) fn unmet(task: &Task, passes: impl Fn(&Check) -> bool) -> Vec<UnmetCh
     task.checks.iter().enumerate().filter(|(_, check)| !passes(check)).map(unmet).collect()
 }
 
+/// Whether the task still has the checks that ran.
 pub(crate) fn same_checks(task: &Task, basis: &Basis) -> bool {
     task.checks.len() == basis.checks.len()
         && task.checks.iter().zip(&basis.checks).all(|(now, then)| now.same_definition(then))

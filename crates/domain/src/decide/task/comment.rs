@@ -9,10 +9,13 @@ use crate::decide::task::verification;
 use crate::event::EventName;
 use crate::limits::{BLOCKERS_MAX, COMMENT_CHARS_MAX, RATIONALE_CHARS_MAX};
 use crate::refusal::Refusal;
+use crate::refusal::found::OrNotFound as _;
 use crate::task::comment::{Comment, CommentId, CommentKind, Resolved};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Adds a comment to a task, open or closed. A blocker also raises the task's count of open blockers in the same
+/// change, so a claim never has to read the comments.
 pub(crate) fn comment_add(
     world: &World<'_>,
     new: &CommentAdd,
@@ -25,17 +28,17 @@ pub(crate) fn comment_add(
     }
     input::optional("rationale", new.rationale.as_ref(), RATIONALE_CHARS_MAX)?;
     let mut draft = Draft::of_task(world, new.task, now)?;
+    // Threads have one level: a reply to a reply is refused with the comment that can be answered.
     if let Some(parent) = new.parent {
         let of_task = |comment: &&Comment| comment.task == new.task;
-        let known = world.comment.as_ref().filter(of_task);
-        let known =
-            known.ok_or_else(|| Refusal::CommentNotFound { comment: parent.to_string() })?;
+        let known = world.comment.as_ref().filter(of_task).or_not_found(&parent)?;
         if known.parent.is_some() {
             let words = format!("{parent} is itself a reply; reply to the comment it answers");
             return Err(Refusal::invalid(words));
         }
     }
     let blocks = new.kind == CommentKind::Blocker;
+    // The limit is per actor, so that one agent cannot bury a task, and cannot use up the blockers of others either.
     let own = draft.subject.blockers.iter().filter(|blocker| blocker.author == *world.actor);
     if blocks && own.count() >= BLOCKERS_MAX {
         return Err(Refusal::BlockersMax { task: new.task, actor: world.actor.clone() });
@@ -59,6 +62,8 @@ pub(crate) fn comment_add(
     Ok(Change { reply: Reply::Comment(new.comment), ..draft.done() })
 }
 
+/// Resolves a comment, once. Its author and any person may do so. Idempotent: a second call changes nothing and keeps
+/// the first words.
 pub(crate) fn comment_resolve(
     world: &World<'_>,
     id: CommentId,
@@ -66,8 +71,7 @@ pub(crate) fn comment_resolve(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     input::optional("resolution", words, RATIONALE_CHARS_MAX)?;
-    let not_found = || Refusal::CommentNotFound { comment: id.to_string() };
-    let comment = world.comment.as_ref().ok_or_else(not_found)?;
+    let comment = world.comment.as_ref().or_not_found(&id)?;
     if comment.author != *world.actor && !world.actor.is_human() {
         return Err(Refusal::NotCommentAuthor { comment: id, author: comment.author.clone() });
     }
@@ -82,6 +86,7 @@ pub(crate) fn comment_resolve(
         comment: Comment { resolved: Some(resolved), ..comment.clone() },
     });
     draft.event(EventName::CommentResolved, json!({"comment": id.to_string()}));
+    // A verification that waited for the blocker is due now, and `task.ready` says that the task can be taken.
     if last_blocker {
         verification::nudge(&mut draft, verification::BLOCKED_BY_REVIEW);
         if draft.standing().is_free() {

@@ -12,6 +12,7 @@ use crate::task::Dep;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Adds a dep. Idempotent: an existing one changes nothing, even where the list is full.
 pub(crate) fn dependency_add(
     world: &World<'_>,
     id: TaskId,
@@ -30,6 +31,7 @@ pub(crate) fn dependency_add(
     Ok(draft.done())
 }
 
+/// Removes a dep. Idempotent: a dep that is not there changes nothing.
 pub(crate) fn dependency_remove(
     world: &World<'_>,
     id: TaskId,
@@ -87,6 +89,7 @@ fn add(draft: &mut Draft<'_>, dep: TaskId) -> Result<bool, Refusal> {
     Ok(true)
 }
 
+/// Removes a dep from the draft. The last open one makes the task ready.
 fn remove(draft: &mut Draft<'_>, existing: &Dep) -> Result<(), Refusal> {
     let (task, dep) = (draft.task.id, existing.id);
     if draft.task.phase.is_closed() {
@@ -106,6 +109,7 @@ fn remove(draft: &mut Draft<'_>, existing: &Dep) -> Result<(), Refusal> {
 
 /// The cycle that `task -> dep` would close, as a path from `task` back to `task`.
 fn cycle(ancestry: &[(TaskId, TaskId)], task: TaskId, dep: TaskId) -> Option<Vec<TaskId>> {
+    // Depth first, each task once: `ancestry` holds every edge that can be reached from the new deps.
     let mut paths = vec![vec![task, dep]];
     let mut seen = vec![dep];
     while let Some(path) = paths.pop() {

@@ -12,10 +12,10 @@ use crate::decide::task;
 use crate::decide::task::check;
 use crate::decide::task::verification;
 use crate::event::EventName;
+use crate::forge::ForgeRef;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS, REASON_CHARS_MAX};
 use crate::policy::Phase;
-use crate::pulls::forge::PullRef;
 use crate::refusal::{Quota, Refusal, Unactionable};
 use crate::task::Task;
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
@@ -23,6 +23,8 @@ use crate::task::contract::{VerificationKind, VerificationStatus};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Leases a task. The order of refusals is part of the contract: who holds it, a blocker, its state, its deps, a plan.
+/// A caller that has the lease already gets it again, unchanged.
 pub(crate) fn lease_take(
     world: &World<'_>,
     id: AttemptId,
@@ -45,6 +47,7 @@ pub(crate) fn lease_take(
     match draft.live.as_ref().map(|live| live.kind) {
         None => {}
         Some(AttemptKind::Execution) => return Ok(draft.unchanged(Reply::Task(task))),
+        // The caller's own attempt of another toolset: it must be ended there first.
         Some(AttemptKind::Graph | AttemptKind::Pair | AttemptKind::Crew | AttemptKind::Job) => {
             return Err(draft.claimed_by(world.actor));
         }
@@ -102,6 +105,8 @@ fn holder(draft: &Draft<'_>, fence: Option<u64>) -> Result<Option<Attempt>, Refu
     }
 }
 
+/// The refusal of a step that the task's state does not have. It says whether the caller has completed the task before,
+/// because a repeated completion is the usual reason.
 fn illegal(draft: &Draft<'_>, to: &'static str) -> Refusal {
     let last = draft.subject.newest.as_ref();
     let finished = |attempt: &Attempt| match &attempt.state {
@@ -118,6 +123,7 @@ fn illegal(draft: &Draft<'_>, to: &'static str) -> Refusal {
     }
 }
 
+/// A holder's step: go on, give the task back, or give it up. A step that changes nothing writes nothing.
 pub(crate) fn lease_update(
     world: &World<'_>,
     update: &LeaseUpdate,
@@ -135,6 +141,7 @@ pub(crate) fn lease_update(
     };
     match &update.to {
         LeaseTarget::Working => keep(&mut draft, live, update)?,
+        // Work that waits for its review is not given back; `task_reopen` is the way.
         LeaseTarget::Free => {
             if draft.task.phase == Phase::Review {
                 return Err(illegal(&draft, update.asked));
@@ -195,6 +202,7 @@ fn keep(draft: &mut Draft<'_>, live: Attempt, update: &LeaseUpdate) -> Result<()
     Ok(())
 }
 
+/// Closes the task as canceled, if its labels have such a state and the gates allow it.
 fn cancel(draft: &mut Draft<'_>, live: &Attempt, update: &LeaseUpdate) -> Result<(), Refusal> {
     let policy = draft.world.policy;
     let reachable = match draft.task.phase {
@@ -228,11 +236,14 @@ fn failure(task: &Task) -> Option<String> {
     (known.status == VerificationStatus::Failed).then(|| known.reason.clone().unwrap_or_default())
 }
 
+/// Completes a task with an output. Without a contract the task is done at once, if its recorded checks pass; else it
+/// goes to review and a verification begins.
 pub(crate) fn lease_complete(
     world: &World<'_>,
     complete: &LeaseComplete,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
+    // Judged first: no rule about the task matters for an output that cannot be kept.
     if complete.output.is_empty() || complete.output.len() > OUTPUT_BYTES_MAX {
         let got = complete.output.len();
         let words = format!("output must be 1..{OUTPUT_BYTES_MAX} bytes, got {got}");
@@ -259,6 +270,7 @@ pub(crate) fn lease_complete(
         | VerificationKind::Commands => world.policy.review().cloned(),
     };
     Quota::judge(complete.over_quota.as_ref())?;
+    // Only the beginning stands in the history; the whole output has a row of its own.
     let shown: String = complete.output.chars().take(OUTPUT_SHOWN_CHARS).collect();
     draft.end_live(AttemptEnd::Finished { summary: shown.clone(), head: None });
     draft.write(Write::OutputPut { attempt: live.id, output: complete.output.clone() });
@@ -271,7 +283,7 @@ pub(crate) fn lease_complete(
     // A completion without a reference may still name the pull request in its output.
     let told = || {
         let forge = contract.kind.forge()?;
-        Some(PullRef::find_in(forge, &complete.output)?.short(forge))
+        Some(ForgeRef::find_in(forge, &complete.output)?.short(forge))
     };
     let external_ref = complete.external_ref.clone().or_else(told);
     verification::begin(&mut draft, contract.kind, external_ref, complete.job);
@@ -279,6 +291,7 @@ pub(crate) fn lease_complete(
     Ok(draft.done())
 }
 
+/// Lets agents claim a completed task again: its verification is dropped, and its holder with it.
 pub(crate) fn task_reopen(
     world: &World<'_>,
     id: TaskId,

@@ -22,6 +22,7 @@ use crate::event::{About, Event, EventName};
 use crate::ids::{Prefix, TaskId};
 use crate::limits::{DEPS_MAX, IMPORTED_AT_ONCE_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
 use crate::policy::{Label, Phase, Policy};
+use crate::refusal::found::{AsParent, Sought as _};
 use crate::refusal::{Quota, Refusal};
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind};
 use crate::task::contract::VerificationContract;
@@ -29,6 +30,7 @@ use crate::task::{Dep, Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Creates one task.
 pub(crate) fn task_create(
     world: &World<'_>,
     new: &TaskCreate,
@@ -49,6 +51,7 @@ pub(crate) fn task_create_after(
     let body = input::body(&new.body)?;
     let priority = input::priority(new.priority)?;
     let checks = input::checks(&new.checks)?;
+    // A dep that is named twice counts once; the order of the caller is kept.
     let mut deps: Vec<TaskId> = Vec::with_capacity(new.deps.len());
     for dep in &new.deps {
         if !deps.contains(dep) {
@@ -69,7 +72,7 @@ pub(crate) fn task_create_after(
         let mut named = world.named.iter().chain(earlier);
         let known = named.any(|named| named.id == parent && !named.removed);
         if !known {
-            return Err(Refusal::ParentNotFound { task: parent.to_string() });
+            return Err(AsParent(parent).not_found());
         }
     }
     let contract = input::contract(new.verification.as_ref(), &checks)?;
@@ -81,6 +84,8 @@ pub(crate) fn task_create_after(
     let is_gated = !checks.is_empty() || contract.is_some();
     let label = judge_start(world, earlier, new, &deps, is_gated)?;
     Quota::judge(new.over_quota.as_ref())?;
+    // A task that starts elsewhere is still created with the first label and then moved: readers of the log see one way
+    // of birth.
     let initial = world.policy.initial();
     let task = Task {
         id: new.task,
@@ -127,6 +132,7 @@ pub(crate) fn task_create_after(
     events.extend(new.notes.iter().map(|text| event(EventName::TaskNoted, json!({"text": text}))));
     let card =
         (new_card != Card::default()).then_some(Write::CardPut { task: task.id, card: new_card });
+    // A task with parts is a plan from its first part on.
     let parent = new.parent.map(|parent| Write::PlanMark { task: parent });
     Ok(Change {
         reply: Reply::Task(task.id),
@@ -157,6 +163,7 @@ pub(crate) fn task_create_all(
     all: &[TaskCreate],
     now: Timestamp,
 ) -> Result<Change, Refusal> {
+    // An import carries references to another tool and may be larger than a caller's list.
     let is_import = !all.is_empty() && all.iter().all(|new| new.card.reference.is_some());
     let most = if is_import { IMPORTED_AT_ONCE_MAX } else { TASKS_AT_ONCE_MAX };
     if !(1..=most).contains(&all.len()) {
@@ -203,6 +210,7 @@ fn judge_start<'p>(
     card::label_of(world.policy, new.phase)
 }
 
+/// Edits a task's own fields; any actor that may write may do so, held or not. New checks have no results.
 pub(crate) fn task_edit(
     world: &World<'_>,
     edit: &TaskEdit,
@@ -272,6 +280,7 @@ pub(crate) fn task_claim(
     if let Some(refusal) = draft.held_by_another() {
         return Err(refusal);
     }
+    // Idempotent: the caller has the task already.
     if draft.task.assignee.is_some() {
         return Ok(draft.unchanged(Reply::Task(id)));
     }
@@ -284,6 +293,8 @@ pub(crate) fn task_claim(
     Ok(draft.done())
 }
 
+/// Gives a task back. A lease ends with it; a session must be finished or canceled first, because it has work to
+/// account for.
 pub(crate) fn task_release(
     world: &World<'_>,
     id: TaskId,
@@ -333,16 +344,19 @@ pub(crate) fn task_take_back(
     Ok(draft.done())
 }
 
+/// The refusal of a step that the task's live attempt stands against.
 pub(crate) fn session_active(draft: &Draft<'_>) -> Refusal {
     let live = draft.live.as_ref().expect("only asked while an attempt is live");
     active(live, draft.world.policy, draft.now)
 }
 
+/// As `session_active`, for a caller without a draft.
 pub(crate) fn active(live: &Attempt, policy: &Policy, now: Timestamp) -> Refusal {
     let health = live.health(policy, now);
     Refusal::SessionActive { attempt: live.id, actor: live.actor.clone(), health }
 }
 
+/// Appends a note to the history. Anyone may, also on a closed task.
 pub(crate) fn task_note(
     world: &World<'_>,
     id: TaskId,
@@ -375,6 +389,7 @@ pub fn transition_gate(
     let label = policy
         .label(to)
         .ok_or_else(|| Refusal::UnknownState { given: to.into(), known: policy.names() })?;
+    // Giving a task up needs no proof, unless the project asks for it.
     let gives_up = label.phase == Phase::ClosedCanceled && !policy.gate_canceled;
     if task.phase == Phase::Initial && label.phase != Phase::Initial && !gives_up {
         deps_gate(task.id, deps)?;
@@ -388,12 +403,14 @@ pub fn transition_gate(
     }
 }
 
+/// Refuses a start while a dep is open; the refusal names all of them.
 pub(crate) fn deps_gate(task: TaskId, deps: &[Dep]) -> Result<(), Refusal> {
     let open: Vec<_> =
         deps.iter().filter(|dep| dep.is_open()).map(|dep| (dep.id, dep.label.clone())).collect();
     if open.is_empty() { Ok(()) } else { Err(Refusal::DepsNotClosed { task, open }) }
 }
 
+/// Moves a task to a label. Results of checks are written even when they stand in the way.
 pub(crate) fn task_transition(
     world: &World<'_>,
     id: TaskId,
@@ -445,6 +462,7 @@ pub(crate) fn gates(
         && let Some(what) = check::changed_meanwhile(draft, &checked.basis)
     {
         let conflict = Refusal::Conflict { task: id, what };
+        // The results are of checks that the task no longer has, so there is nothing to keep.
         if checked.runs.is_empty() || !check::same_checks(&draft.task, &checked.basis) {
             return Err(conflict);
         }

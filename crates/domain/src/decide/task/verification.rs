@@ -8,10 +8,10 @@ use crate::decide::runs::job;
 use crate::decide::task;
 use crate::decide::task::check;
 use crate::event::EventName;
+use crate::forge::{ForgeKind, ForgeRef, ForgeVerdict};
 use crate::ids::TaskId;
 use crate::needs::verify_key;
 use crate::policy::{Phase, Policy};
-use crate::pulls::forge::{ForgeKind, PullRef, PullVerdict};
 use crate::refusal::{Refusal, UnmetCheck};
 use crate::runs::job::{Job, JobId, JobKind, JobState};
 use crate::task::Task;
@@ -41,7 +41,7 @@ pub enum VerifyFault {
     /// The reference is not one of the contract's forge.
     BadReference,
     /// The forge does not know the pull request, or hides it.
-    PullNotFound,
+    RequestNotFound,
     /// There is no forge to ask, or no token for it.
     ForgeUnconfigured,
     /// The forge refuses the token or the settings.
@@ -60,7 +60,7 @@ impl VerifyFault {
         let pending = |reason: &str| Found::Pending { reason: reason.to_owned() };
         match self {
             Self::NoReference => failed("verification.missing_external_ref"),
-            Self::BadReference | Self::PullNotFound => failed("verification.bad_external_ref"),
+            Self::BadReference | Self::RequestNotFound => failed("verification.bad_external_ref"),
             Self::ForgeUnconfigured | Self::ForgeRefused => {
                 failed("verification.forge_unconfigured")
             }
@@ -78,7 +78,7 @@ pub enum VerifyStep {
     /// The forge is asked about a pull request, then the checks run.
     AskForge {
         kind: ForgeKind,
-        pull: PullRef,
+        request: ForgeRef,
     },
     RunChecks,
 }
@@ -94,18 +94,18 @@ pub fn verify_step(task: &Task, contract: &VerificationContract) -> VerifyStep {
     let Some(reference) = told.or(contract.external_ref.as_ref()) else {
         return VerifyStep::Found(VerifyFault::NoReference.found());
     };
-    match PullRef::parse(kind, reference) {
-        Ok(pull) => VerifyStep::AskForge { kind, pull },
+    match ForgeRef::parse(kind, reference) {
+        Ok(request) => VerifyStep::AskForge { kind, request },
         Err(_) => VerifyStep::Found(VerifyFault::BadReference.found()),
     }
 }
 
-impl From<PullVerdict> for Found {
-    fn from(verdict: PullVerdict) -> Self {
+impl From<ForgeVerdict> for Found {
+    fn from(verdict: ForgeVerdict) -> Self {
         match verdict {
-            PullVerdict::Passed => Self::Passed,
-            PullVerdict::Pending(reason) => Self::Pending { reason: reason.code.to_owned() },
-            PullVerdict::Failed(reason) => Self::Failed { reason: reason.code.to_owned() },
+            ForgeVerdict::Passed => Self::Passed,
+            ForgeVerdict::Pending(reason) => Self::Pending { reason: reason.code.to_owned() },
+            ForgeVerdict::Failed(reason) => Self::Failed { reason: reason.code.to_owned() },
         }
     }
 }

@@ -8,10 +8,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::ids::TaskId;
+use crate::refusal::Refusal;
 use crate::runs::job::JobKind;
 use crate::words::words;
 
 pub use ending::Ending;
+
+/// Refuses an agent whose program is not on the machine that would start it. `found` are the executors whose program is
+/// there; a caller that cannot know them does not ask.
+pub fn judge_executor(executor: String, found: Vec<String>) -> Result<(), Refusal> {
+    match found.contains(&executor) {
+        true => Ok(()),
+        false => Err(Refusal::ExecutorMissing { executor, found }),
+    }
+}
+
+/// Refuses to stop the agent of a task on which none works and none is queued. `stop_queue` and a stop that needs no
+/// server both ask this.
+pub fn judge_running(task: TaskId, has_work: bool) -> Result<(), Refusal> {
+    match has_work {
+        true => Ok(()),
+        false => Err(Refusal::NotRunning { task }),
+    }
+}
 
 /// The order for an agent's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! How a pull request gets into its base, as `gh pr merge --squash --auto` does it, and how auto-merge is disabled.
 
-use callboard_domain::pulls::forge::PullRef;
+use callboard_domain::forge::ForgeRef;
 use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -40,7 +40,7 @@ const MERGE_NEVER: &str = "mutation($pull: ID!) { \
 
 pub(in crate::forge) async fn merge(
     api: &Api,
-    pull: &PullRef,
+    pull: &ForgeRef,
     head: Option<&str>,
 ) -> Result<ForgeMerge, ForgeFault> {
     let at = format!("/repos/{}/pulls/{}", pull.project, pull.number);
@@ -108,7 +108,7 @@ async fn later(api: &Api, found: &MergeablePull) -> Result<ForgeMerge, ForgeFaul
     })
 }
 
-pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+pub(in crate::forge) async fn call_off(api: &Api, pull: &ForgeRef) -> Result<ForgeOff, ForgeFault> {
     let at = format!("/repos/{}/pulls/{}", pull.project, pull.number);
     let found: MergeablePull = api.get(&at).await?;
     if let Some(known) = is_off(&found) {

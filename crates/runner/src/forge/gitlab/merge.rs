@@ -1,7 +1,7 @@
 //! How a merge request gets into its target: squashed, and after its pipeline if that must end first; and how
 //! auto-merge is disabled.
 
-use callboard_domain::pulls::forge::PullRef;
+use callboard_domain::forge::ForgeRef;
 use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -29,7 +29,7 @@ struct MergeRequest {
 
 pub(in crate::forge) async fn merge(
     api: &Api,
-    pull: &PullRef,
+    pull: &ForgeRef,
     head: Option<&str>,
 ) -> Result<ForgeMerge, ForgeFault> {
     let project = pull.project.replace('/', "%2F");
@@ -86,7 +86,7 @@ fn commit_of(found: &MergeRequest) -> Option<String> {
     commits.into_iter().flatten().next().cloned()
 }
 
-pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+pub(in crate::forge) async fn call_off(api: &Api, pull: &ForgeRef) -> Result<ForgeOff, ForgeFault> {
     let project = pull.project.replace('/', "%2F");
     let at = format!("/projects/{project}/merge_requests/{}", pull.number);
     let found: MergeRequest = api.get(&at).await?;

@@ -32,6 +32,9 @@ async fn pid(bed: &Bed, name: &str) -> Pid {
     text.trim().parse().ok().and_then(Pid::from_raw).expect("a process id")
 }
 
+/// A time limit that an agent reaches after it has written down its process ids, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(3);
+
 async fn family(bed: &Bed) -> [Pid; 3] {
     [pid(bed, "parent").await, pid(bed, "child").await, pid(bed, "grandchild").await]
 }
@@ -44,9 +47,9 @@ fn settings(bed: &Bed, agent: ExecutorSettings) -> AgentSettings {
 #[tokio::test]
 async fn the_time_limit_ends_every_descendant() {
     let bed = Bed::new();
-    let order = RunOrder { timeout: Duration::from_secs(1), ..bed.order(bed.spec(&[])) };
+    let order = RunOrder { timeout: LIMIT, ..bed.order(bed.spec(&[])) };
     let report = run(settings(&bed, bed.script(FAMILY)), order).await;
-    assert_failed(&report, FailReason::Timeout, "Executor timeout after 1s");
+    assert_failed(&report, FailReason::Timeout, "Executor timeout after 3s");
     until_dead(&family(&bed).await).await;
     assert!(bed.left_behind().is_empty());
 }
@@ -111,10 +114,10 @@ async fn a_daemon_without_a_mark_ends_with_its_run() {
     assert_succeeded(&report);
     assert!(!is_running(pid(&bed, "daemon").await), "dead when the run returns");
     fs::remove_file(bed.file("daemon")).expect("it was there");
-    let order = RunOrder { timeout: Duration::from_secs(1), ..bed.order(bed.spec(&[])) };
+    let order = RunOrder { timeout: LIMIT, ..bed.order(bed.spec(&[])) };
     let stays = format!("{script}; exec sleep 600");
     let report = run(settings(&bed, bed.script(&stays)), order).await;
-    assert_failed(&report, FailReason::Timeout, "Executor timeout after 1s");
+    assert_failed(&report, FailReason::Timeout, "Executor timeout after 3s");
     until_dead(&[pid(&bed, "daemon").await]).await;
 }
 

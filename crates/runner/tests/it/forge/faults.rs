@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::pulls::forge::ForgeKind::{self, GitHub, GitLab};
+use callboard_domain::forge::ForgeKind::{self, GitHub, GitLab};
 use callboard_engine::ports::{Forge, ForgeFault};
 use callboard_runner::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 

@@ -1,7 +1,7 @@
 //! GitHub's answers, page by page.
 
-use callboard_domain::pulls::forge::ForgeKind::GitHub;
-use callboard_domain::pulls::forge::{PullState, PullVerdict, judge_pull};
+use callboard_domain::forge::ForgeKind::GitHub;
+use callboard_domain::forge::{ForgeState, ForgeVerdict, judge_merged};
 use serde_json::json;
 
 use super::server::{FakeForge, Reply};
@@ -58,7 +58,7 @@ async fn a_merged_pull_request_is_told_whole() {
 
     let checks = ["docs".to_owned(), "continuous-integration/jenkins".to_owned()];
     let files = ["docs/old.md".to_owned()];
-    assert_eq!(judge_pull(&pull, Some("main"), &checks, &files), PullVerdict::Passed);
+    assert_eq!(judge_merged(&pull, Some("main"), &checks, &files), ForgeVerdict::Passed);
 }
 
 #[tokio::test]
@@ -82,12 +82,12 @@ async fn nothing_is_asked_for_nothing() {
     let forge = hub().await;
     let pull = told(&forge, GitHub, NOTHING).await;
     assert_eq!(forge.paths(), [HUB]);
-    let alone = PullState {
+    let alone = ForgeState {
         merged: true,
         merge_commit: Some("e5bd3914e2e596debea16f433f57875b5b90bcd6".into()),
         target_branch: "main".into(),
         head_sha: SHA.into(),
-        ..PullState::default()
+        ..ForgeState::default()
     };
     assert_eq!(pull, alone);
     told(&forge, GitHub, PullStateRequest { checks: true, files: false }).await;

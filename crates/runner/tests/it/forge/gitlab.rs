@@ -1,6 +1,6 @@
 //! GitLab's answers, page by page.
 
-use callboard_domain::pulls::forge::ForgeKind::GitLab;
+use callboard_domain::forge::ForgeKind::GitLab;
 use serde_json::json;
 
 use super::server::{FakeForge, Reply};

@@ -1,6 +1,6 @@
 //! Merging pulls: at once, later, or not at all; and never twice.
 
-use callboard_domain::pulls::forge::ForgeKind::{self, GitHub, GitLab};
+use callboard_domain::forge::ForgeKind::{self, GitHub, GitLab};
 use callboard_engine::ports::{Forge, ForgeFault, ForgeMerge, ForgeOff};
 use callboard_runner::ForgeClient;
 use serde_json::{Value, json};

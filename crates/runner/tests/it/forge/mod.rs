@@ -8,7 +8,7 @@ mod opening;
 pub(crate) mod server;
 mod slow;
 
-use callboard_domain::pulls::forge::{ForgeCheckState, ForgeKind, PullRef, PullState};
+use callboard_domain::forge::{ForgeCheckState, ForgeKind, ForgeRef, ForgeState};
 use callboard_engine::ports::{Forge, ForgeFault, PullStateRequest};
 use callboard_runner::{ForgeClient, ForgeSettings, ForgeToken};
 use serde_json::Value;
@@ -30,24 +30,24 @@ pub(crate) fn settings(url: &str) -> ForgeSettings {
     }
 }
 
-fn reference(kind: ForgeKind) -> PullRef {
+fn reference(kind: ForgeKind) -> ForgeRef {
     let text = match kind {
         ForgeKind::GitHub => "octocat/Hello-World#1347",
         ForgeKind::GitLab => "my-group/sub/my-project!133",
     };
-    PullRef::parse(kind, text).expect("a reference")
+    ForgeRef::parse(kind, text).expect("a reference")
 }
 
 async fn ask(
     url: &str,
     kind: ForgeKind,
     wanted: PullStateRequest,
-) -> Result<PullState, ForgeFault> {
+) -> Result<ForgeState, ForgeFault> {
     let client = ForgeClient::new(&settings(url)).expect("good settings");
     client.pull(kind, &reference(kind), &wanted).await
 }
 
-async fn told(forge: &FakeForge, kind: ForgeKind, wanted: PullStateRequest) -> PullState {
+async fn told(forge: &FakeForge, kind: ForgeKind, wanted: PullStateRequest) -> ForgeState {
     ask(&forge.url, kind, wanted).await.expect("an answer")
 }
 
@@ -57,7 +57,7 @@ fn changed(document: &str, change: impl FnOnce(&mut Value)) -> String {
     value.to_string()
 }
 
-fn shown(pull: &PullState) -> String {
+fn shown(pull: &ForgeState) -> String {
     let word = |state| match state {
         ForgeCheckState::Green => "green",
         ForgeCheckState::Red => "red",

@@ -1,6 +1,6 @@
 //! Opening pulls: once per branch, for any caller.
 
-use callboard_domain::pulls::forge::ForgeKind;
+use callboard_domain::forge::ForgeKind;
 use callboard_engine::ports::{Forge, ForgeFault, NewPull, OpenedPull};
 use callboard_runner::ForgeClient;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::pulls::forge::ForgeKind::GitHub;
+use callboard_domain::forge::ForgeKind::GitHub;
 use callboard_engine::ports::{ForgeFault, PullStateRequest};
 use tokio::time::Instant;
 

@@ -1,7 +1,7 @@
 //! At a forge: a pull is pushed, opened, merged there, and tracked until then.
 
 use callboard_domain::command::{Command, PullOpen};
-use callboard_domain::pulls::forge::ForgeKind;
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::pulls::{MERGED, OPEN};
 use callboard_engine::ports::Worktrees;
 use callboard_engine::store::Op;

@@ -32,6 +32,7 @@ use crate::table::task::{self, TASK};
 use crate::table::{Cells, comment, event};
 use crate::task::filter::Value;
 
+/// The columns of the board, over all projects of the org or one of them: one statement for each shelf.
 async fn columns(
     db: &Db,
     org: i64,
@@ -83,10 +84,13 @@ async fn board_rows(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Resul
     Ok(rows)
 }
 
+/// The ids as one array: a round trip per list, not per task.
 fn uuids(tasks: &[TaskId]) -> Vec<Uuid> {
     tasks.iter().map(|task| uuid(task.id)).collect()
 }
 
+/// Cards and open deps of all these tasks, in two round trips. The LATERAL join cuts each task's deps at `DEPS_MAX` in
+/// the database.
 async fn around(
     db: &Db,
     tasks: &[TaskId],
@@ -116,6 +120,7 @@ async fn around(
     Ok(all)
 }
 
+/// How far these epics are, by counts of their tasks; removed ones are left out.
 async fn progress(db: &Db, org: i64, epics: &[TaskId]) -> Result<Vec<EpicProgress>> {
     let sql = format!(
         "SELECT e.id, e.prefix, e.number, e.title, k.tasks, k.closed FROM tasks e \

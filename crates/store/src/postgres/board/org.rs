@@ -26,6 +26,8 @@ use crate::table::{Cells, event};
 use crate::task::filter::Filter;
 use crate::{BackQuery, OrgStore, StoreError};
 
+/// The rows of an org that a command needs. The advisory lock comes first: until the commit no other process decides on
+/// rows of this org, and none of them needs a lock of its own.
 pub(crate) async fn rows(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
     db.batch_execute(&schema::alone_with(&format!("org {org}"))).await?;
     let mut rows = OrgRows::default();
@@ -96,6 +98,7 @@ fn plan_row(row: &Row) -> Result<Plan> {
     plan::read(&mut row.reader())
 }
 
+/// Writes one change of an org's own rows, under the lock that `rows` took.
 pub(crate) async fn write(db: &Db, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
     match write {
         OrgWrite::SettingPut { key, value } => {

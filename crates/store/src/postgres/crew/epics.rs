@@ -67,16 +67,6 @@ impl EpicStore for PostgresStore {
         self.list(&epics::merged(limit), waiting).await
     }
 
-    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
-        let sql = &epics::pulls('$');
-        self.shared
-            .read_in(org, |db, org| async move {
-                let found = read::all(&db, sql, &[&org, &uuid(epic.id)]).await?;
-                found.iter().map(|row| epics::read_pull(&mut row.reader())).collect()
-            })
-            .await
-    }
-
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError> {
         self.list(&epics::adrift(limit), adrift).await
     }

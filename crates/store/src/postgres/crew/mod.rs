@@ -35,6 +35,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Adds the rows of one command. Sets keep the order of keys, in which the rows are locked.
     pub fn add(&mut self, org: i64, needs: &CrewNeeds) {
         self.agents.extend(needs.agents.iter().map(|agent| (org, agent.clone())));
         self.mails.extend(needs.mails.iter().map(|mail| mail.0));

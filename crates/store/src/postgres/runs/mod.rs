@@ -52,6 +52,7 @@ fn due(row: &Row) -> Result<DueJob> {
     job::read_due(&mut row.reader())
 }
 
+/// A run as callers see it, with its place in the queue and its version.
 pub(crate) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>> {
     let sql = format!(
         "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
@@ -60,6 +61,7 @@ pub(crate) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>
     read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(seen).transpose()
 }
 
+/// A page of patch jobs, with the number of all that match.
 pub(crate) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage> {
     let state = query.state.map_or("", |_| "AND j.state = $2");
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org];
@@ -87,6 +89,7 @@ pub(crate) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage>
     Ok(RunPage { runs, total: total.transpose()?.unwrap_or_default().unsigned_abs() })
 }
 
+/// Jobs of every org with the org's name, for runners, which serve all orgs.
 async fn jobs(db: &Db, rest: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<DueJob>> {
     let sql = format!(
         "SELECT {JOB}, o.name FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
@@ -107,11 +110,13 @@ pub(crate) async fn waiting(
     jobs(db, &rest, &[&machine, &now.0, &(limit as i64)]).await
 }
 
+/// Runs whose lease or whose time to wait is over.
 pub(crate) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
     let rest = format!("{} LIMIT $2", overdue("$1"));
     jobs(db, &rest, &[&now.0, &(limit as i64)]).await
 }
 
+/// Runs that a machine has: after a restart its server looks after their processes.
 pub(crate) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
     jobs(db, &crate::runs::running_on("$1"), &[&machine]).await
 }
@@ -137,6 +142,7 @@ pub(crate) async fn works(
     rows.iter().map(record).collect()
 }
 
+/// Open runs in workspaces, in the order of the queue; one statement for each kind.
 async fn works_open(db: &Db, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
     let mut open = Vec::new();
     for kind in JobKind::IN_WORKSPACES {

@@ -18,6 +18,7 @@ use crate::task::filter::{Filter, Value};
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
 
+/// The card of a task. A task of another toolset has no row; it has the default card.
 pub(crate) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
     let sql = format!("SELECT {CARD} FROM cards c WHERE c.task = ?1");
     let card = db
@@ -26,6 +27,7 @@ pub(crate) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
     card.optional().map(Option::unwrap_or_default)
 }
 
+/// The body; a task without a row has an empty one.
 pub(crate) fn body_of(db: &Connection, task: TaskId) -> Result<String> {
     let body = db
         .prepare_cached("SELECT body FROM bodies WHERE task = ?1")?
@@ -33,6 +35,7 @@ pub(crate) fn body_of(db: &Connection, task: TaskId) -> Result<String> {
     body.optional().map(Option::unwrap_or_default)
 }
 
+/// The notes; a task without a row has none.
 pub(crate) fn scratchpad_of(db: &Connection, task: TaskId) -> Result<String> {
     let text = db
         .prepare_cached("SELECT text FROM scratchpads WHERE task = ?1")?
@@ -56,6 +59,7 @@ pub(crate) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
     rows::insert(db, &card::values(task, card), &CARDS.again(&["task"]))
 }
 
+/// Replaces the notes. Empty notes have no row.
 pub(crate) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Result<()> {
     if text.is_empty() {
         let task = task.id.to_bytes();
@@ -65,6 +69,7 @@ pub(crate) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Resul
     rows::insert(db, &card::scratchpad_values(task, text), &SCRATCHPADS.again(&["task"]))
 }
 
+/// A page of cards, with the number of all that match.
 pub(crate) fn list(
     db: &Connection,
     org: i64,
@@ -111,6 +116,7 @@ pub(crate) fn page_of(
     Ok(cards)
 }
 
+/// When a task was removed and in which phase: a wait for it ends with this answer.
 pub(crate) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<Removed>> {
     let read = |row: &Row<'_>| card::read_removed(&mut row.reader());
     db.prepare_cached(

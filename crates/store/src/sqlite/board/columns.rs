@@ -27,6 +27,8 @@ use crate::table::task::{self, TASK};
 use crate::table::{Cells, comment, event};
 use crate::task::filter::Value;
 
+/// The columns of the board, over all projects of the org or one of them. Each project has its own indexes, so each
+/// shelf is read per project and merged by `ColumnsQuery::pages`.
 fn columns(
     db: &Connection,
     org: i64,
@@ -43,6 +45,7 @@ fn columns(
     Ok(query.pages(found, now))
 }
 
+/// The org's projects, or only the named one if it is the org's.
 fn projects(db: &Connection, org: i64, project: Option<i64>) -> Result<Vec<i64>> {
     let mut all = read::projects(db, org)?;
     all.retain(|known| project.is_none_or(|project| project == *known));
@@ -60,6 +63,7 @@ fn shelf(
     let sql = ShelfSql::of(read::SIGN, org, shelf, query, vec![Value::Integer(project)]);
     let values = &sql.filter.values;
     let rows = board_rows(db, &sql.rows, values)?;
+    // A page that is not full holds every row, so the second statement is spared.
     if rows.len() < shelf.limit(query.limit) {
         let count = rows.len();
         return Ok((rows, count));
@@ -86,6 +90,8 @@ fn board_rows(db: &Connection, sql: &str, values: &[Value]) -> Result<Vec<BoardR
     Ok(rows)
 }
 
+/// Blocked tasks, the oldest first. Each project is cut at the limit before the merge, so the result is the same as
+/// from one list.
 fn stuck(db: &Connection, org: i64, query: &StuckQuery, now: Timestamp) -> Result<Vec<BoardRow>> {
     let (mut rows, columns) = (Vec::new(), query.as_columns());
     for project in projects(db, org, query.project)? {
@@ -96,6 +102,7 @@ fn stuck(db: &Connection, org: i64, query: &StuckQuery, now: Timestamp) -> Resul
     Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
 }
 
+/// The named tasks, without those that were removed; in the order of `ids`.
 fn tasks(db: &Connection, org: i64, ids: &[TaskId]) -> Result<Vec<BoardRow>> {
     let sql = format!("{} WHERE t.id = ?1 AND t.org = ?2 AND t.removed_at IS NULL", rows_sql());
     let mut rows = Vec::new();
@@ -105,6 +112,8 @@ fn tasks(db: &Connection, org: i64, ids: &[TaskId]) -> Result<Vec<BoardRow>> {
     Ok(rows)
 }
 
+/// The open deps of a task, at most `DEPS_MAX`, as they stand at `now`. `CROSS JOIN` keeps SQLite from starting at the
+/// table of tasks.
 fn deps(db: &Connection, task: TaskId, policy: &Policy, now: Timestamp) -> Result<Vec<OpenDep>> {
     let sql = format!(
         "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN tasks t ON t.id = deps.dep \
@@ -116,6 +125,7 @@ fn deps(db: &Connection, task: TaskId, policy: &Policy, now: Timestamp) -> Resul
     Ok(rows.filter_map(|row| OpenDep::of(&row.task, row.newest.as_ref(), policy, now)).collect())
 }
 
+/// How far an epic is, by counts of its tasks; `None` when the epic was removed or is of another org.
 fn progress(db: &Connection, org: i64, epic: TaskId) -> Result<Option<EpicProgress>> {
     let named = "SELECT id, prefix, number, title FROM tasks \
          WHERE id = ?1 AND org = ?2 AND removed_at IS NULL";

@@ -23,6 +23,7 @@ use crate::table::{Cells, event};
 use crate::task::filter::Filter;
 use crate::{BackQuery, OrgStore, StoreError};
 
+/// The rows of an org that a command needs, beside those of tasks and crews.
 pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
     let mut rows = OrgRows::default();
     if needs.settings {
@@ -65,6 +66,7 @@ pub(crate) fn settings(db: &Connection, org: i64) -> Result<SettingsKept> {
     Ok(kept)
 }
 
+/// The project that an actor has open; each actor has at most one.
 fn opened(db: &Connection, org: i64, actor: &Actor) -> Result<Option<i64>> {
     db.prepare_cached("SELECT project FROM open_projects WHERE org = ?1 AND actor = ?2")?
         .query_row(params![org, actor.as_str()], |row| row.get(0))
@@ -95,6 +97,7 @@ fn plan_row(row: &Row<'_>) -> Result<Plan> {
     plan::read(&mut row.reader())
 }
 
+/// Writes one change of an org's own rows.
 pub(crate) fn write(db: &Connection, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
     match write {
         OrgWrite::SettingPut { key, value } => {

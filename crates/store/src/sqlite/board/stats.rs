@@ -13,6 +13,8 @@ use crate::sqlite::{SqliteStore, read};
 use crate::table::Cells;
 use crate::{StatsStore, StoreError};
 
+/// Counts the next events into the sums of their days, at most `limit`, and returns how many there were. The position
+/// moves in the same transaction, so each event counts once whichever process counts it.
 fn count(db: &mut Connection, limit: u64) -> Result<u64> {
     let turn = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let sql = "SELECT seq FROM day_counts_position";
@@ -42,6 +44,7 @@ fn count(db: &mut Connection, limit: u64) -> Result<u64> {
     Ok((to - position) as u64)
 }
 
+/// The sums of an org from a day on.
 fn kept(db: &Connection, org: i64, from: i64) -> Result<DaysKept> {
     let mut days = DaysKept::default();
     let mut found = db.prepare_cached(&stats::kept(SIGN))?;
@@ -52,6 +55,7 @@ fn kept(db: &Connection, org: i64, from: i64) -> Result<DaysKept> {
     Ok(days)
 }
 
+/// The sums of events that are not counted yet, so that a page shows them too.
 fn ahead(db: &Connection, org: i64, after: u64, to: u64) -> Result<DayCounts> {
     let mut counts = DayCounts::default();
     let event = |row: &Row<'_>| stats::read(&mut row.reader());

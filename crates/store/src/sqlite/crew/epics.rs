@@ -31,10 +31,13 @@ fn stray(row: &Row<'_>) -> Result<OrphanRun> {
     epics::read_stray(&mut row.reader())
 }
 
+/// The rows of a statement without values: a sweep looks at every org, and its limit stands in the SQL.
 fn list<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
     db.prepare_cached(sql)?.query_map([], read)?.collect()
 }
 
+/// The SQL and the readers are in `crew/epics.rs`, shared with PostgreSQL. A sweep of every org may take long and so
+/// runs on a thread that may block; a read by key is done at once.
 #[async_trait]
 impl EpicStore for SqliteStore {
     async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError> {
@@ -59,18 +62,6 @@ impl EpicStore for SqliteStore {
     async fn crew_merged(&self, limit: usize) -> Result<Vec<UnassignedTask>, StoreError> {
         let sql = epics::merged(limit);
         self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
-    }
-
-    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
-        self.shared.read_in(org, |db, org, _| {
-            let find = || -> Result<Vec<(Id, String)>> {
-                let pull = |row: &Row<'_>| epics::read_pull(&mut row.reader());
-                db.prepare_cached(&epics::pulls('?'))?
-                    .query_map(params![org, epic.id.to_bytes()], pull)?
-                    .collect()
-            };
-            find().map_err(from_sqlite)
-        })
     }
 
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<StaleWorker>, StoreError> {

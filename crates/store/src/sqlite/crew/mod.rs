@@ -19,6 +19,7 @@ use crate::table::mail::{self, MAIL_FROM};
 use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
+/// The rows of a crew that a command needs. A mail brings its sender along, because a reply goes to that agent.
 pub(crate) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
     let mut found = CrewWorld::default();
     let mut wanted = needs.agents.clone();
@@ -48,6 +49,7 @@ fn agent_row(row: &Row<'_>) -> Result<Agent> {
     agent::read(&mut row.reader())
 }
 
+/// A mail with its whole body; lists show only a beginning.
 pub(crate) fn mail(db: &Connection, org: i64, id: MailId) -> Result<Option<MailSeen>> {
     let columns = mail::columns("m.body");
     let sql = format!("SELECT {columns} FROM {MAIL_FROM} WHERE m.org = ?1 AND m.id = ?2");
@@ -62,6 +64,7 @@ fn decision_row(row: &Row<'_>) -> Result<Decision> {
     decision::read(&mut row.reader())
 }
 
+/// Writes one change of the crew. An agent that is updated is put as a whole row: its columns are few.
 pub(crate) fn write(db: &Connection, org: i64, write: &CrewWrite) -> Result<()> {
     match write {
         CrewWrite::AgentInsert { agent } => rows::insert(db, &agent::values(org, agent), ""),
@@ -119,6 +122,7 @@ impl CrewStore for SqliteStore {
             let before = query.before.map_or(ABOVE_ALL, |mail| mail.0).to_bytes();
             let limit = query.limit as i64;
             let found = db.prepare_cached(&query.sql('?')).and_then(|mut found| {
+                // The inbox of people has another condition and so one value less.
                 let to = query.to.as_ref().map(AgentId::as_str);
                 match to {
                     Some(to) => found.query_map(params![org, before, limit, to], mail_row),

@@ -25,6 +25,7 @@ use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
 };
 
+/// A job with its run. The reader depends on this order of columns.
 fn record_sql(rest: &str) -> String {
     format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
 }
@@ -41,6 +42,7 @@ fn due(row: &Row<'_>) -> Result<DueJob> {
     job::read_due(&mut row.reader())
 }
 
+/// The run of a job; `None` for jobs that start no agent.
 pub(crate) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunRecord>> {
     let sql = record_sql("WHERE r.job = ?1 AND r.org = ?2");
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], record).optional()
@@ -54,6 +56,7 @@ pub(crate) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<
     db.prepare_cached(&sql)?.query_row(params![task.id.to_bytes(), org], record).optional()
 }
 
+/// The newest run with an idempotency key, open or over: its window decides whether it still counts.
 pub(crate) fn of_key(db: &Connection, org: i64, key: &str) -> Result<Option<RunRecord>> {
     let sql = record_sql("WHERE r.org = ?1 AND r.key = ?2 ORDER BY r.job DESC LIMIT 1");
     db.prepare_cached(&sql)?.query_row(params![org, key], record).optional()
@@ -64,16 +67,19 @@ const OPEN: &str = "SELECT count(*) FILTER (WHERE state = 'queued'), \
      count(*) FILTER (WHERE state <> 'queued') \
      FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND +org = ?1";
 
+/// How many jobs of the org are queued and running, for the limit of open jobs.
 pub(crate) fn open(db: &Connection, org: i64) -> Result<OpenRuns> {
     db.prepare_cached(OPEN)?
         .query_row([org], |row| Ok(OpenRuns { queued: row.get(0)?, running: row.get(1)? }))
 }
 
+/// How many runs of a kind a machine has, in every org: places belong to the machine.
 pub(crate) fn count_on(db: &Connection, kind: JobKind, machine: &str) -> Result<u32> {
     let sql = crate::runs::count_on("?1", "?2");
     db.prepare_cached(&sql)?.query_row(params![kind.as_str(), machine], |row| row.get(0))
 }
 
+/// A run as callers see it, with its place in the queue and its version.
 fn find_sql() -> String {
     format!(
         "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
@@ -85,6 +91,7 @@ pub(crate) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSee
     db.prepare_cached(&find_sql())?.query_row(params![id.0.to_bytes(), org], seen).optional()
 }
 
+/// A page of patch jobs, with the number of all that match.
 pub(crate) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPage> {
     let state = query.state.map_or("", |_| "AND j.state = ?2");
     let mut values: Vec<Value> = vec![org.into()];
@@ -190,10 +197,12 @@ fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>>
     Ok(crate::runs::in_turn(open, limit))
 }
 
+/// A new run. Its task is written once and never changes.
 pub(crate) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
     rows::insert(db, &run::values(org, run, Some(task)), "")
 }
 
+/// Writes the columns that a step can change.
 pub(crate) fn update(db: &Connection, org: i64, run: &Run) -> Result<()> {
     rows::update(db, &run::values(org, run, None), "job", &STEPS)
 }
@@ -214,6 +223,7 @@ pub(crate) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Re
         .query_map(params![before.0, limit as i64], |row| row.get(0))?
         .collect::<Result<_>>()?;
     for id in &ids {
+        // A pull request outlives the job that opened it. Messages about the job go with it.
         tx.execute("UPDATE pulls SET job = NULL WHERE job = ?1", [id])?;
         let told = "DELETE FROM jobs WHERE id IN (SELECT job FROM deliveries WHERE about = ?1)";
         tx.execute(told, [id])?;
@@ -225,6 +235,7 @@ pub(crate) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Re
     Ok(ids.len())
 }
 
+/// Notes that a process starts agents, and forgets those that have been silent for too long, in one transaction.
 fn runner_put_in(
     db: &mut Connection,
     runner: &str,

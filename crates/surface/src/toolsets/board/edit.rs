@@ -16,6 +16,7 @@ use super::tasks::{TaskArgument, task_id};
 use super::words::{PriorityWord, Status, TaskType, Written, project_of, written};
 use crate::tool::Call;
 
+/// The reference's limits, which are lower than the core's.
 const TITLE_CHARS_MAX: usize = 200;
 const DESCRIPTION_CHARS_MAX: usize = 10_000;
 const STATUS_WAS_TASK_TYPE: &str = "STATUS_WAS_TASK_TYPE";
@@ -31,10 +32,12 @@ fn at_most(field: &str, text: Option<&String>, chars_max: usize) -> Result<(), R
     Err(Refusal::invalid(words))
 }
 
+/// The id of a parent; text that is no id names no task.
 fn parent_id(text: &str) -> Result<TaskId, Refusal> {
     text.trim().parse().map_err(|_| Refusal::ParentNotFound { task: text.into() })
 }
 
+/// The terminal of a task; an empty text leaves the choice to the settings.
 fn terminal(text: &str) -> Result<Option<Terminal>, Refusal> {
     if text.trim().is_empty() {
         return Ok(None);
@@ -65,6 +68,7 @@ struct Placed {
     mixed_up: Option<String>,
 }
 
+/// Tells status and mode apart. A mode in the place of the status is taken as the mode unless the mode is given, too.
 fn placed(status: Option<&String>, mode: Option<TaskType>) -> Result<Placed, Refusal> {
     Ok(match status.map(|text| written(text)).transpose()? {
         None => Placed { status: None, mode, mixed_up: None },
@@ -116,6 +120,7 @@ struct CreateFields {
     created_by: Option<String>,
 }
 
+/// Creates one task or several. Both forms at once are refused: it would not be clear which fields are meant for all.
 pub(super) async fn tasks_create(call: &Call<'_>, args: TasksCreateRequest) -> Reply {
     let TasksCreateRequest { title, about, tasks } = args;
     match (title, tasks) {
@@ -132,6 +137,7 @@ pub(super) async fn tasks_create(call: &Call<'_>, args: TasksCreateRequest) -> R
     }
 }
 
+/// Creates one task.
 async fn create_one(call: &Call<'_>, one: CreateOne) -> Reply {
     let (draft, mixed_up) = draft(call, one)?;
     let made = call.engine.task_create(call.op, draft).await?.it.task;
@@ -142,6 +148,7 @@ async fn create_one(call: &Call<'_>, one: CreateOne) -> Reply {
     Ok(done.answer(call, created(&made)))
 }
 
+/// Creates all tasks or none. Refusals name the place in the caller's list.
 async fn create_all(call: &Call<'_>, all: Vec<CreateOne>) -> Reply {
     let mut drafts = Vec::with_capacity(all.len());
     let mut mixed_up = Vec::new();
@@ -161,6 +168,7 @@ async fn create_all(call: &Call<'_>, all: Vec<CreateOne>) -> Reply {
     Ok(done.answer(call, fields))
 }
 
+/// A new task as the answer shows it.
 fn created(made: &Task) -> Value {
     json!({"task_id": made.id, "title": made.title, "status": Status::of(made.phase).word()})
 }
@@ -213,6 +221,7 @@ pub(super) struct TasksUpdateRequest {
     acceptance_criteria: Option<Vec<String>>,
 }
 
+/// Changes the named fields in one transaction. A left-out field stays; an empty parent takes the task out of its epic.
 pub(super) async fn tasks_update(call: &Call<'_>, args: TasksUpdateRequest) -> Reply {
     at_most("title", args.title.as_ref(), TITLE_CHARS_MAX)?;
     at_most("description", args.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
@@ -254,6 +263,7 @@ pub(super) struct Move {
     status: String,
 }
 
+/// Moves a task to a column. A mode instead of a status is answered with the call that sets the mode.
 pub(super) async fn tasks_move(call: &Call<'_>, args: Move) -> Reply {
     let status = written(&args.status)?;
     let task = task_id(&args.task_id)?;
@@ -276,6 +286,7 @@ pub(super) async fn tasks_move(call: &Call<'_>, args: Move) -> Reply {
     Ok(done.answer(call, json!({"task_id": task, "new_status": new_status})))
 }
 
+/// Deletes a task. Branches and worktrees with work that stands nowhere else are kept, and named.
 pub(super) async fn tasks_delete(call: &Call<'_>, args: TaskArgument) -> Reply {
     let task = task_id(&args.task_id)?;
     let kept = call.engine.card_remove(call.op, task).await?;
@@ -293,6 +304,7 @@ pub(super) struct Scratchpad {
     content: String,
 }
 
+/// Appends to the notes. The caller is told when old text was dropped.
 pub(super) async fn update_scratchpad(call: &Call<'_>, args: Scratchpad) -> Reply {
     let task = task_id(&args.task_id)?;
     let is_full = call.engine.scratchpad_append(call.op, task, args.content).await?;

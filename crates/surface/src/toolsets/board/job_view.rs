@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::words::Action;
 use callboard_engine::time::rfc3339_us;
 
+/// A job in the words of this toolset. Final: the start or the stop is decided, and no wait changes it any more.
 pub(super) struct Shown {
     pub action: Action,
     pub status: &'static str,
@@ -40,6 +41,7 @@ impl Shown {
         self.message = message.to_owned();
     }
 
+    /// The result of a final job; `null` before that.
     pub fn result(&self) -> Value {
         if !self.is_final {
             return Value::Null;

@@ -22,6 +22,7 @@ use callboard_engine::time::rfc3339_us;
 
 /// The default duration of a wait.
 const WAIT_S: f64 = 1.5;
+/// Characters of instructions for one run; they become part of the prompt.
 const INSTRUCTIONS_MAX: usize = 10_000;
 
 pub(super) async fn jobs_list_actions(_: &Call<'_>, _: NoArguments) -> Reply {
@@ -47,6 +48,7 @@ pub(super) struct StartArguments {
     task_id: Option<String>,
 }
 
+/// Starts or stops an agent. Blank ids and unknown actions are answers, as clients of the reference expect.
 pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
     let Submit { task_id: id, action, arguments } = args;
     let wish = wish(&id, arguments.unwrap_or_default())?;
@@ -70,6 +72,7 @@ pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
     if shown.is_final {
         return found(call, task, &job, shown, Waited::default()).await;
     }
+    // A start that waits for a place keeps the code that says so.
     let code = if shown.code == "START_PENDING" { shown.code } else { "JOB_SUBMITTED" };
     let hint = match action {
         Action::Start => "Confirm the start with jobs_wait, then tasks_wait for REVIEW or DONE",
@@ -79,6 +82,7 @@ pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
     Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?))
 }
 
+/// Judges the arguments of a start. The task's id may stand in them a second time, but must not differ.
 fn wish(task: &str, given: StartArguments) -> Result<WorkWish, Refusal> {
     if let Some(other) = given.task_id.filter(|other| other.trim() != task.trim()) {
         let words = format!("arguments.task_id must be {}, got {other}", task.trim());
@@ -102,6 +106,7 @@ pub(super) struct JobArgument {
     task_id: String,
 }
 
+/// The state of a job. The task is part of the question: the job of another task does not exist.
 pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
     if let Some(blank) = args.blank() {
         return Ok(no(call, &args.task_id, &args.job_id, blank));
@@ -111,6 +116,7 @@ pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
     found(call, task, &job, Shown::of(&job), Waited::default()).await
 }
 
+/// Cancels a job before it is decided. An agent that runs is not stopped by this; the answer says which call does.
 pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     if let Some(blank) = args.blank() {
         return Ok(no(call, &args.task_id, &args.job_id, blank));
@@ -161,6 +167,8 @@ pub(super) const JOBS_WAIT: Run = |mut call| {
     })
 };
 
+/// Waits for the decision of a job. `window_seconds` cuts the wait for clients that end long calls; the answer then
+/// says how much is left.
 async fn jobs_wait(
     call: &Call<'_>,
     args: JobArgument,
@@ -187,6 +195,7 @@ async fn jobs_wait(
     let began = Instant::now();
     let wait = Duration::from_secs_f64(effective);
     let (job, ended) = call.engine.work_wait(call.op, task, id, wait).await?;
+    // Rounded to milliseconds, so that the answer has no tail of digits.
     let waited = (began.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
     let spent = json!({"requested": requested, "effective": effective, "waited": waited});
     let mut shown = Shown::of(&job);
@@ -221,6 +230,7 @@ async fn jobs_wait(
     Ok(answer)
 }
 
+/// The time of a wait; text is tolerated, negative and endless times are not.
 fn seconds(given: &Value) -> Option<f64> {
     let number = match given {
         Value::Null => Some(WAIT_S),
@@ -242,6 +252,7 @@ pub(super) struct Events {
     offset: Option<u32>,
 }
 
+/// A page of what happened to a job.
 pub(super) async fn jobs_events(call: &Call<'_>, args: Events) -> Reply {
     let (limit, offset) = (args.limit.unwrap_or(50), args.offset.unwrap_or(0));
     let args = JobArgument { job_id: args.job_id, task_id: args.task_id };
@@ -283,6 +294,7 @@ impl JobArgument {
     }
 }
 
+/// The answer to an id of blanks.
 fn blank_id(code: &'static str, field: &str) -> Envelope {
     Envelope::no(code, format!("{field} must not be blank"))
 }
@@ -294,6 +306,7 @@ struct Waited {
     spent: Option<Value>,
 }
 
+/// The wait that confirms a job.
 fn wait_next(task: TaskId, job: &WorkJob) -> NextCall {
     let id = job.job().id;
     let arguments = json!({"job_id": id, "task_id": task, "timeout_seconds": WAIT_S});
@@ -320,6 +333,7 @@ async fn found(
     Ok(answer.answer(call, fields(call, task, job, &shown, waited).await?))
 }
 
+/// The call that helps after this answer: another wait, or a look at what was in the way.
 async fn next_after(
     call: &Call<'_>,
     task: TaskId,
@@ -346,6 +360,7 @@ async fn next_after(
     }
 }
 
+/// The keys of every answer about a job, with the state of the task's agent now.
 async fn fields(
     call: &Call<'_>,
     task: TaskId,

@@ -52,6 +52,7 @@ pub static TOOLSET: Toolset = Toolset {
     hooks: HOOKS,
 };
 
+/// Jobs are tickets for clients that know tasks of the protocol; `started` says which calls begin one.
 const HOOKS: Hooks =
     Hooks { tickets: Some(&ticket::JobTickets), started: Some(ticket::started), ..Hooks::NONE };
 
@@ -85,11 +86,14 @@ macro_rules! job {
     };
 }
 
+/// Clients may ask a person before they call a tool with this hint.
 const DESTRUCTIVE: Hints = Hints { destructive: true, ..Hints::WRITE };
 
 const DESTRUCTIVE_OUTSIDE: Hints = Hints { open_world: true, ..DESTRUCTIVE };
 
 #[rustfmt::skip]
+// `on_task` closes a tool to callers that work on another task; `long` marks one that may take longer than a client
+// should wait.
 static TOOLS: &[Tool] = &[
     Tool::new("propose_plan", "Propose plan",
         and_next!("Proposes tasks. No task is created before a person approves the plan."),

@@ -20,6 +20,8 @@ pub(super) struct Request {
     summary: String,
 }
 
+/// The worker's own way into review. The hint names the reviewer agent that the settings start, so that the caller does
+/// not start another.
 pub(super) async fn request_review(call: &Call<'_>, args: Request) -> Reply {
     let task = task_id(&args.task_id)?;
     let asked = call.engine.review_request(call.op, task, args.summary).await?;
@@ -50,6 +52,7 @@ enum Action {
 }
 
 impl Action {
+    /// The action as the caller wrote it.
     fn word(self) -> &'static str {
         match self {
             Action::Approve => "approve",
@@ -60,6 +63,7 @@ impl Action {
         }
     }
 
+    /// The least profile of the action. The tool's row in the table asks only for the lowest of them.
     fn profile(self) -> Profile {
         match self {
             Action::Approve | Action::Preview => PersonVerb::Approve.least_profile(),
@@ -80,6 +84,7 @@ enum RejectionAction {
 }
 
 impl RejectionAction {
+    /// Where the task goes. Three words mean the same column, because clients of the reference send each of them.
     fn phase(self) -> Phase {
         match self {
             RejectionAction::Reopen | RejectionAction::Return | RejectionAction::InProgress => {
@@ -90,6 +95,7 @@ impl RejectionAction {
     }
 }
 
+/// One tool for five actions. A missing profile is an answer with a hint, not an error: the caller can ask for help.
 pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
     let (held, needed) = (call.op.principal.rights.profile(), args.action.profile());
     if held < needed {
@@ -100,6 +106,7 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
     match args.action {
         Action::Approve => {
             let record = call.engine.review_approve(call.op, task, feedback).await?.it;
+            // An approval may also close the task; only one that waits for its merge names a next step.
             let done = match (record.task.phase, held < Profile::Maintainer) {
                 (Phase::Review, true) => {
                     Envelope::yes("Approved, not merged").hint("Ask a maintainer to merge the task")
@@ -135,6 +142,7 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
         true => "; a merge also commits the uncommitted changes",
         false => "",
     };
+    // An unknown outlook is a "no": an agent must not take it for a clean merge.
     let envelope = match (&foresight.fault, foresight.repos, files) {
         (Some(words), _, _) => {
             Envelope::no("PREVIEW_FAILED", format!("The preview failed: {words}"))
@@ -164,6 +172,7 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
     envelope.answer(call, fields)
 }
 
+/// `1 file`, `2 files`.
 fn counted(files: usize) -> String {
     match files {
         1 => "1 file".to_owned(),
@@ -219,6 +228,7 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
     envelope.answer(call, fields)
 }
 
+/// Every key of the tool's schema with its empty value; the actions fill in theirs.
 fn fields(record: &TaskRecord) -> Value {
     json!({
         "task_id": record.task.id,
@@ -230,6 +240,8 @@ fn fields(record: &TaskRecord) -> Value {
     })
 }
 
+/// The answer to a caller whose profile is too low. The task is not looked up: a caller without the right learns
+/// nothing about it.
 fn not_allowed(call: &Call<'_>, args: &Review, needed: Profile) -> Value {
     let (action, needed) = (args.action.word(), needed.as_str());
     let message = format!("review {action} needs profile {needed}");

@@ -22,6 +22,8 @@ pub(super) struct SessionsCreateRequest {
     worktree_path: Option<String>,
 }
 
+/// Opens a session or answers with the open one. Faults of git and tmux are answers with a way out; only refusals are
+/// errors.
 pub(super) async fn sessions_create(call: &Call<'_>, args: SessionsCreateRequest) -> Reply {
     let task = task_id(&args.task_id)?;
     let reuse = args.reuse_if_exists.unwrap_or(true);
@@ -63,6 +65,7 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: SessionsCreateRequest
         true => Envelope::yes("Session is open").code("SESSION_REUSED"),
         false => Envelope::yes("Session ready").code("SESSION_CREATED"),
     };
+    // A tracked file is not changed behind the user's back.
     let done = match session.left_alone {
         Some(file) => done.hint(format!(
             "git tracks {file}, so it was not changed: add the server of .callboard/mcp.json to it"
@@ -72,6 +75,7 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: SessionsCreateRequest
     Ok(done.answer(call, fields))
 }
 
+/// The answer to a session that could not be opened.
 fn refused(fault: &SessionFault, task: &str) -> Envelope {
     let message = fault.to_string();
     match fault {
@@ -85,6 +89,7 @@ fn refused(fault: &SessionFault, task: &str) -> Envelope {
     }
 }
 
+/// What the agent tells the person to do.
 fn instructions(backend: PairBackend, command: &str) -> String {
     let there = match backend {
         PairBackend::Tmux => "The agent waits there in a terminal",
@@ -97,6 +102,7 @@ fn instructions(backend: PairBackend, command: &str) -> String {
     )
 }
 
+/// What the person says when they are there.
 fn next_step(backend: PairBackend) -> &'static str {
     match backend {
         PairBackend::Tmux => "Reply 'ready' when attached",
@@ -104,6 +110,7 @@ fn next_step(backend: PairBackend) -> &'static str {
     }
 }
 
+/// Whether a session is open. Text that is no id has none, so this tool never refuses an id.
 pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Reply {
     let name = args.task_id.trim();
     let found = match task_id(name) {
@@ -123,6 +130,7 @@ pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Repl
     }))
 }
 
+/// Ends a session with its processes.
 pub(super) async fn sessions_kill(call: &Call<'_>, args: TaskArgument) -> Reply {
     let task = task_id(&args.task_id)?;
     let done = match call.engine.session_kill(call.op, task).await? {

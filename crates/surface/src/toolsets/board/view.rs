@@ -25,6 +25,7 @@ pub(super) enum Detail {
 }
 
 impl Detail {
+    /// Characters of the notes that are shown, from their end.
     fn scratchpad_chars(self) -> usize {
         match self {
             Detail::Summary => 8_000,
@@ -59,6 +60,7 @@ pub(super) struct Shown {
     pub detail: Detail,
 }
 
+/// The answer of `get_task`. Keys of parts that were not asked for are `null`.
 pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
     let CardSeen { record, card } = seen;
     let task = &record.task;
@@ -136,6 +138,7 @@ fn feedback(review: &Review) -> String {
     }
 }
 
+/// The whole review.
 fn review_record(review: &Review) -> Value {
     json!({
         "state": review.state.as_str(),
@@ -191,6 +194,7 @@ pub(super) fn snapshot(task: &Task, card: &Card) -> Value {
     })
 }
 
+/// A task that the text of another mentions.
 pub(super) fn linked(record: &TaskRecord) -> Value {
     json!({
         "task_id": record.task.id,
@@ -260,6 +264,7 @@ pub(super) fn runtime_of(seen: &CardSeen, work: &WorkNow, now: Timestamp) -> Val
     runtime(&record.task, &record.deps, record.newest.as_ref(), work, now)
 }
 
+/// What happens on a task now: an agent at work, a block, or what the start of an agent waits for.
 fn runtime(
     task: &Task,
     deps: &[Dep],
@@ -268,6 +273,7 @@ fn runtime(
     now: Timestamp,
 ) -> Value {
     let waits = task.phase == Phase::Initial;
+    // Deps block only a task that has not begun.
     let open: Vec<_> = deps.iter().filter(|dep| waits && dep.is_open()).map(|dep| dep.id).collect();
     let blocked = task.blocked.as_ref().filter(|_| !task.phase.is_closed());
     // A job that makes a patch works elsewhere; only its attempt shows on the task.

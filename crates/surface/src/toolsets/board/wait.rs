@@ -35,6 +35,7 @@ pub(super) struct Wait {
     from_updated_at: Option<String>,
 }
 
+/// Tasks that one call may wait for.
 const TASKS_MAX: usize = 50;
 
 /// A refusal that is an answer: its code and message.
@@ -68,6 +69,7 @@ struct Given {
     since: Value,
 }
 
+/// Waits for the first change of any of these tasks. All ids are judged before the wait begins.
 async fn tasks_wait(call: &Call<'_>, ids: &[String], given: &Given) -> Reply {
     let settings = call.engine.board_settings(&call.op.principal.org).await?;
     let first = ids.first().map(String::as_str).unwrap_or_default();
@@ -141,11 +143,13 @@ struct WaitRequest {
 }
 
 impl WaitRequest {
+    /// The seconds that the client still wants to wait after this call.
     fn left(&self) -> f64 {
         rounded(self.timeout.saturating_sub(self.now).as_secs_f64())
     }
 }
 
+/// Milliseconds are enough for a wait.
 pub(super) fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
@@ -167,6 +171,7 @@ pub(super) fn window(given: &Value) -> Result<Option<f64>, &'static str> {
     number.map(Some).ok_or("window_seconds must be more than 0")
 }
 
+/// Judges the arguments. The time is capped by the settings, and by the client's window if it has one.
 fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<WaitRequest, Refused> {
     let invalid = |message: String| Refused("INVALID_PARAMS", message);
     if ids.is_empty() || ids.len() > TASKS_MAX {

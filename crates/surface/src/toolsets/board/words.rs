@@ -26,6 +26,7 @@ impl Status {
     pub const ALL: [Status; 4] =
         [Status::Backlog, Status::InProgress, Status::Review, Status::Done];
 
+    /// The column of a phase. Canceled tasks are in DONE, too; `closed_as` tells both apart.
     pub fn of(phase: Phase) -> Self {
         match phase {
             Phase::Initial => Status::Backlog,
@@ -50,6 +51,7 @@ impl Status {
         Phase::ALL.into_iter().filter(|phase| Status::of(*phase) == self).collect()
     }
 
+    /// The column's name in answers.
     pub fn word(self) -> &'static str {
         match self {
             Status::Backlog => "BACKLOG",
@@ -123,6 +125,8 @@ pub(super) enum Written {
     TaskType(TaskType),
 }
 
+/// Reads a status. AUTO and PAIR are tolerated, because callers mix up both arguments; the answer says how the word was
+/// understood.
 pub(super) fn written(text: &str) -> Result<Written, Refusal> {
     let status = Status::parse(text).map(Written::Status);
     status.or_else(|| TaskType::parse(text).map(Written::TaskType)).ok_or_else(|| {
@@ -156,6 +160,7 @@ pub(super) enum PriorityWord {
 }
 
 impl PriorityWord {
+    /// On the scale of tasks, well inside the third that `priority` names by this word.
     pub fn rank(self) -> u16 {
         match self {
             PriorityWord::High => 100,
@@ -165,6 +170,7 @@ impl PriorityWord {
     }
 }
 
+/// The id of a project as callers know it.
 pub(super) fn project_id(project: i64) -> String {
     format!("prj_{project}")
 }
@@ -191,11 +197,14 @@ pub(super) fn is_call_error(refusal: &Refusal) -> bool {
     )
 }
 
+/// A refusal in this toolset's codes and sentences. Some codes depend on the tool: the reference has a code of its own
+/// for a start, a session and a merge that failed.
 pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let plain = Said::plain(refusal);
     let as_code = |code| Said { code, ..plain.clone() };
     match refusal {
         Refusal::InvalidInput { message, .. } if tool == "jobs_events" => {
+            // The reference has a code for each of the two numbers.
             as_code(match message.split(' ').next() {
                 Some("limit") => "INVALID_LIMIT",
                 Some("offset") => "INVALID_OFFSET",
@@ -291,7 +300,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentState { .. }
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }

@@ -15,6 +15,7 @@ use callboard_engine::time::rfc3339_ms;
 
 const NO_TASK: &str = "Agent does not have a current task assigned";
 
+/// The agent itself, with its state, epic and task as they are now.
 pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
     let standing = seat.engine.agent_standing(seat.op, seat.agent).await?;
     let agent = seat.agent;
@@ -31,6 +32,7 @@ pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
     }))
 }
 
+/// The worker's own task. Other types pass the pattern of this tool and are refused here.
 pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
     if !is_for(seat.agent.kind, seat.op.tool) {
         return Err(Fault::state("Only WORKER agents can get task details"));
@@ -41,6 +43,7 @@ pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
     Ok(task_shown(&task, url, seat.engine.now()))
 }
 
+/// The epic that the agent leads, or that the worker's task is part of.
 pub(super) async fn get_epic(seat: &Seat<'_>, _: NoArguments) -> Data {
     let epic = match seat.agent.kind {
         AgentType::Worker => current_task(seat).await?.record.task.parent,
@@ -51,6 +54,7 @@ pub(super) async fn get_epic(seat: &Seat<'_>, _: NoArguments) -> Data {
     found.as_ref().map(epic_shown).ok_or_else(|| epic_not_found(epic))
 }
 
+/// The fault of an epic that was removed while the agent still names it.
 fn epic_not_found(epic: TaskId) -> Fault {
     Fault::said(envelope::RESOURCE_NOT_FOUND, format!("Epic with ID '{epic}' not found"))
 }

@@ -21,6 +21,7 @@ use crate::args;
 use crate::page;
 use callboard_engine::time::rfc3339_ms;
 
+/// Tasks on a page unless the caller asks for another number.
 const PAGE_DEFAULT: u32 = 100;
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -36,6 +37,7 @@ pub(super) enum TaskWord {
 }
 
 impl TaskWord {
+    /// The domain's state. The words are apart because the schema of the tools must not change with the domain.
     pub fn state(self) -> TaskState {
         match self {
             TaskWord::Pending => TaskState::Pending,
@@ -92,12 +94,15 @@ pub(super) struct CreateTask {
     description: String,
 }
 
+/// Adds a task to the supervisor's own epic.
 pub(super) async fn create_task(seat: &Seat<'_>, args: CreateTask) -> Data {
     supervisor_only(seat)?;
     let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
     add_task(seat, epic, args.title, args.description).await
 }
 
+/// Adds a task to an epic; shared with `mcp__task__create`, whose caller names the epic. The id comes from the seat, so
+/// a retried call makes no second task.
 pub(super) async fn add_task(
     seat: &Seat<'_>,
     epic: TaskId,
@@ -129,6 +134,7 @@ pub(super) struct ListTasks {
     cursor: Option<String>,
 }
 
+/// A page of the epic's tasks, the oldest first.
 pub(super) async fn list_tasks(seat: &Seat<'_>, args: ListTasks) -> Data {
     supervisor_only(seat)?;
     let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
@@ -148,6 +154,7 @@ pub(super) async fn list_tasks(seat: &Seat<'_>, args: ListTasks) -> Data {
     Ok(data)
 }
 
+/// One line of the list; long descriptions are cut.
 fn shown(task: &EpicTask) -> Value {
     let EpicTask { row, state, worker, url } = task;
     let newest = row.newest.as_ref();
@@ -172,6 +179,7 @@ fn shown(task: &EpicTask) -> Value {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Nothing {}
 
+/// Tasks in review, the longest wait first. `needsRebase` says that the epic's branch went on since the work began.
 pub(super) async fn get_review_queue(seat: &Seat<'_>, _: Nothing) -> Data {
     supervisor_only(seat)?;
     let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
@@ -196,6 +204,7 @@ pub(super) struct OneTask {
     task_id: String,
 }
 
+/// Merges a task into the epic's branch. Three ends: merged, nothing to merge, or left to the forge.
 pub(super) async fn approve_pr(seat: &Seat<'_>, args: OneTask) -> Data {
     supervisor_only(seat)?;
     let task = task_id(&args.task_id)?;
@@ -224,6 +233,7 @@ pub(super) struct RequestChanges {
     feedback: String,
 }
 
+/// Sends a task in review back to its worker.
 pub(super) async fn request_changes(seat: &Seat<'_>, args: RequestChanges) -> Data {
     supervisor_only(seat)?;
     let task = task_id(&args.task_id)?;
@@ -243,6 +253,7 @@ pub(super) struct ReadFile {
     file_path: String,
 }
 
+/// A file of a task's worktree, as text.
 pub(super) async fn read_file(seat: &Seat<'_>, args: ReadFile) -> Data {
     supervisor_only(seat)?;
     let task = task_id(&args.task_id)?;
@@ -253,6 +264,7 @@ pub(super) async fn read_file(seat: &Seat<'_>, args: ReadFile) -> Data {
     }
 }
 
+/// The work of a task against the epic's branch.
 pub(super) async fn get_diff(seat: &Seat<'_>, args: OneTask) -> Data {
     supervisor_only(seat)?;
     let task = task_id(&args.task_id)?;
@@ -263,10 +275,12 @@ pub(super) async fn get_diff(seat: &Seat<'_>, args: OneTask) -> Data {
     Ok(diff::shown(task, &diffs))
 }
 
+/// The fault of a task that no worker has begun.
 fn no_worktree() -> Fault {
     Fault::Said(Said::new(INVALID_AGENT_STATE, "Task has no worktree").hint(hints::NO_WORKTREE))
 }
 
+/// The codes of a file that is not shown.
 fn no_file(path: &str, fault: EpicFileFault) -> Fault {
     let fault = match fault {
         EpicFileFault::NoWorktree => {
@@ -300,6 +314,7 @@ pub(super) struct CreateEpicPr {
     description: Option<String>,
 }
 
+/// Finishes the epic with one pull request for all of its work. Idempotent: a finished epic answers with its page.
 pub(super) async fn create_epic_pr(seat: &Seat<'_>, args: CreateEpicPr) -> Data {
     supervisor_only(seat)?;
     let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
@@ -320,6 +335,7 @@ pub(super) struct UpdateStatus {
     status: EpicWord,
 }
 
+/// Moves the supervisor's epic. `skipped` names tasks that could not be given up with it.
 pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
     let moved = seat.engine.epic_move(seat.op, seat.agent, args.status.state()).await?;
     Ok(json!({

@@ -35,6 +35,7 @@ pub(super) fn routes(way_in: WayIn) -> Router {
     Router::new().route("/mcp/execute", any(execute).with_state(door))
 }
 
+/// The way in, and the calls whose failure could not be reported yet.
 struct Door {
     way_in: WayIn,
     unreported: Mutex<HashSet<CallKey>>,
@@ -45,6 +46,7 @@ type CallKey = (String, &'static str, Option<HeaderValue>);
 
 /// How many failures wait until the store can identify the caller. One per key.
 const UNREPORTED_MAX: usize = 1000;
+/// How often the store is asked about the caller of such a call.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
 
 /// A refusal before it is an envelope: its words and its status.
@@ -55,11 +57,14 @@ impl No {
         Self(StatusCode::BAD_REQUEST, Said::new(envelope::INVALID_INPUT, message))
     }
 
+    /// A caller that may not do this.
     fn denied(message: impl Into<String>) -> Self {
         Self(StatusCode::FORBIDDEN, Said::new(envelope::PERMISSION_DENIED, message))
     }
 }
 
+/// One request. The order is: host, method, caller, media type, size, form, rights, call. Nothing of the body is read
+/// before the caller is admitted, unless the store is away.
 async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
     let Some(front) = (door.way_in.front_for)(NAME) else {
         return StatusCode::NOT_FOUND.into_response();
@@ -125,6 +130,7 @@ async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
 }
 
 impl Door {
+    /// The keys that wait for their report.
     fn unreported(&self) -> MutexGuard<'_, HashSet<CallKey>> {
         self.unreported.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -238,6 +244,7 @@ fn turned_away(
     response
 }
 
+/// Whether the body says that it is JSON. A form of a foreign page cannot send this media type.
 fn is_json(parts: &Parts) -> bool {
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
@@ -259,6 +266,7 @@ fn status(answer: &Value) -> StatusCode {
     }
 }
 
+/// A call as it was sent: `agentId`, `toolName` and `input`.
 struct ExecuteRequest {
     agent: String,
     tool: String,
@@ -272,6 +280,7 @@ struct AuthorizedRequest {
 }
 
 impl ExecuteRequest {
+    /// Reads the body. Unknown fields are ignored.
     fn read(body: &Bytes) -> Result<Self, No> {
         let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else {
             return Err(No::input("Request body must be a JSON object"));
@@ -312,6 +321,7 @@ impl ExecuteRequest {
 }
 
 impl AuthorizedRequest {
+    /// Makes the call, as the agent. Only tools of this toolset are found here, whichever toolsets the server has.
     async fn answer(self, front: &Front) -> Value {
         let Self { asked: ExecuteRequest { tool, input, .. }, principal } = self;
         let context = |name| OpContext::new(principal.clone(), name);

@@ -47,7 +47,7 @@ pub(super) fn of(refusal: &Refusal) -> Option<&'static str> {
         Refusal::ChecksNotPassed { .. } => {
             "send the task back with mcp__epic__request_changes and say which check fails"
         }
-        Refusal::PullConflict { .. } => "ask the worker to rebase with mcp__epic__request_changes",
+        Refusal::MergeConflict { .. } => "ask the worker to rebase with mcp__epic__request_changes",
         Refusal::AlreadyClaimed { .. } => "mcp__epic__list_tasks shows who has which task",
         Refusal::KeyReused { .. } => "use a new idempotency key for a new call",
         _ => return None,

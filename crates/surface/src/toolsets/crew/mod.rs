@@ -47,6 +47,7 @@ pub static TOOLSET: Toolset = Toolset {
     hooks: HOOKS,
 };
 
+/// The inbox as a resource, agents as callers by name, and a route for scripts that call tools over plain HTTP.
 const HOOKS: Hooks = Hooks {
     resources: Some(&inbox::Inbox),
     callers: Some(&callers::Agents),

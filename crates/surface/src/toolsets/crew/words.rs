@@ -126,7 +126,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
         | Refusal::AgentState { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::AnswerNotKept { .. }

@@ -24,8 +24,10 @@ use callboard_engine::time::rfc3339_ms;
 
 type Reply = Result<Value, EngineError>;
 
+/// Tasks to choose from unless the caller asks for another number: each comes with its digest of knowledge.
 const NEXT_DEFAULT: usize = 5;
 
+/// The id in a text. A well-formed text that is no id of ours names a task that does not exist.
 pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.parse().map_err(|error| match error {
         IdError::Invalid => Refusal::invalid("a task id consists of letters, digits, '-' and '_'"),
@@ -45,6 +47,7 @@ pub(super) struct NextActionable {
     priority_lte: Option<u16>,
 }
 
+/// Tasks that can be claimed now, with what other tasks learned about the like.
 pub(super) async fn get_next_actionable(call: &Call<'_>, args: NextActionable) -> Reply {
     let size = PageSize::of(args.limit, NEXT_DEFAULT);
     let filter = FreeFilter {
@@ -72,6 +75,7 @@ pub(super) struct Claim {
     lease_sec: Option<i64>,
 }
 
+/// Leases a task. The answer has the fencing token and, for a task that was sent back, the review.
 pub(super) async fn claim_task(call: &Call<'_>, args: Claim) -> Reply {
     let lease_s = call.engine.policy().lease_s(args.lease_sec)?;
     let leased = call.engine.lease_take(call.op, task_id(&args.task_id)?, lease_s).await?;
@@ -93,6 +97,7 @@ pub(super) struct TaskStatusRequest {
     fence: Option<u64>,
 }
 
+/// The heartbeat, a release or a cancellation, by the name of the state that the holder wants.
 pub(super) async fn update_task_status(call: &Call<'_>, args: TaskStatusRequest) -> Reply {
     let update = LeaseUpdate {
         task: task_id(&args.task_id)?,
@@ -119,6 +124,7 @@ pub(super) struct Complete {
     fence: Option<u64>,
 }
 
+/// Ends the lease with an output. Whether the task is done depends on its verification contract.
 pub(super) async fn complete_task(call: &Call<'_>, args: Complete) -> Reply {
     let output = match args.output {
         Value::String(text) => text,

@@ -17,10 +17,12 @@ use callboard_engine::time::rfc3339_ms;
 /// A longer contract is only named in a list.
 const CONTRACT_BYTES_SHOWN: usize = 2048;
 
+/// The word for a task's state at `now`, by its newest attempt.
 pub(super) fn state(record: &TaskRecord, now: Timestamp) -> &'static str {
     words::state(Standing::of(&record.task, record.newest.as_ref(), now))
 }
 
+/// A task to choose from, with what other tasks learned. Long texts are cut: an agent reads several of these at once.
 pub(super) fn actionable(
     record: &TaskRecord,
     repo: Option<&Repository>,
@@ -50,6 +52,7 @@ pub(super) fn actionable(
     })
 }
 
+/// The answer to a claim: everything that the work needs, whole. `reclaimed` says that the caller had the task already.
 pub(super) fn lease(leased: &Leased, repo: Option<&Repository>, policy: &Policy) -> Value {
     let At { it: record, now } = &leased.seen;
     let attempt = record.newest.as_ref();
@@ -126,6 +129,7 @@ fn failure(record: &TaskRecord) -> Value {
 /// The history's word for a failed verification.
 const FAILED: &str = "verification failed";
 
+/// The answer to a change of state, with the state before it.
 pub(super) fn update(leased: &Leased) -> Value {
     let At { it: record, now } = &leased.seen;
     let live = record.newest.as_ref().filter(|attempt| attempt.is_live(*now));
@@ -141,6 +145,7 @@ pub(super) fn update(leased: &Leased) -> Value {
     })
 }
 
+/// The answer to a completion. The task is done only when its verification has passed.
 pub(super) fn completion(leased: &Leased, policy: &Policy) -> Value {
     let At { it: record, now } = &leased.seen;
     let kind = verification::contract(&record.task, policy).kind;
@@ -168,11 +173,13 @@ fn eta_s(kind: VerificationKind) -> Option<u32> {
     }
 }
 
+/// The contract as the object that it was given as; a task without one has an empty object.
 fn execution_contract(record: &TaskRecord) -> Value {
     let text = record.execution_contract.as_deref();
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| json!({}))
 }
 
+/// The contract without empty parts.
 fn verification_contract(contract: &VerificationContract) -> Value {
     let mut view = Map::new();
     view.insert("kind".into(), json!(contract.kind));
@@ -210,6 +217,7 @@ fn reference(hit: &KnowledgeHit) -> Value {
     })
 }
 
+/// A hit of a search, which has more keys than a reference in a task.
 pub(super) fn hit(hit: &KnowledgeHit) -> Value {
     let entry = &hit.entry;
     let mut view = reference(hit);
@@ -220,6 +228,7 @@ pub(super) fn hit(hit: &KnowledgeHit) -> Value {
     view
 }
 
+/// Three digits after the point: more would suggest a precision that a ranking does not have.
 fn score(hit: &KnowledgeHit) -> f64 {
     (hit.score * 1000.0).round() / 1000.0
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::error::Said;
 use callboard_engine::time::rfc3339_ms;
 
+/// The state that a task is in, in one of seven words. A task in the middle of work without a holder is free again, so
+/// it shows as ready.
 pub(super) fn state(at: Standing) -> &'static str {
     match at.phase {
         Phase::Initial if at.deps_open || at.blocked => "blocked",
@@ -49,6 +51,7 @@ impl StatusWord {
         }
     }
 
+    /// The state as the caller wrote it.
     pub(super) fn word(self) -> &'static str {
         match self {
             StatusWord::Blocked => "blocked",
@@ -62,6 +65,8 @@ impl StatusWord {
     }
 }
 
+/// A refusal in this toolset's codes. Codes are dotted: the part before the dot says whether the input, the task, the
+/// quota or the rights are at fault. The match names every refusal, so that a new one gets a code on purpose.
 pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let claims = tool == "claim_task";
     let plain = Said::plain(refusal);
@@ -82,7 +87,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentState { .. }
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
-        | Refusal::PullConflict { .. }
+        | Refusal::MergeConflict { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
         Refusal::TaskNotFound { task }
         | Refusal::ParentNotFound { task }
@@ -104,6 +109,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
                 code: "task.already_claimed",
                 message,
                 hint: Some("get_next_actionable shows other work".into()),
+                // Only a claim can succeed by waiting: a lease ends, but a holder's own call does not become right.
                 retryable: claims,
                 details: Some(json!({"holder": holder, "leaseExpiresAt": until, "kind": kind})),
             }
@@ -127,6 +133,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. } => Said { code: "task.already_claimed", ..plain },
         Refusal::NotActionable { task, why } => not_actionable(task.to_string(), why),
+        // A claim waits for the dependencies; any other call breaks a rule of the task.
         Refusal::DepsNotClosed { task, open } if claims => {
             let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
             let deps = open.join(", ");
@@ -252,6 +259,7 @@ fn allowed(from: &str) -> &'static [&'static str] {
     }
 }
 
+/// The refusal of a claim on a task that has no holder and still cannot be taken. Only a blocker goes away by itself.
 fn not_actionable(task: String, why: &Unactionable) -> Said {
     let (message, details, retryable): (String, Value, bool) = match why {
         Unactionable::Blocker(comment) => (
@@ -274,6 +282,7 @@ fn not_actionable(task: String, why: &Unactionable) -> Said {
     Said { code: "task.not_actionable", message, hint, retryable, details: Some(details) }
 }
 
+/// The numbers of a quota, and when it begins anew.
 fn quota_details(quota: &Quota) -> Value {
     json!({
         "metric": quota.metric,

@@ -20,8 +20,10 @@ use crate::tool::{Call, NoArguments};
 
 type Reply = Result<Value, EngineError>;
 
+/// Items on a page unless the caller asks for another number.
 const PAGE_DEFAULT: usize = 50;
 
+/// Who the server takes the caller for: `begin` wants the actor repeated.
 pub(super) async fn identity(call: &Call<'_>, _: NoArguments) -> Reply {
     let principal = &call.op.principal;
     let project = call.engine.project_of(principal).await?;
@@ -51,6 +53,7 @@ pub(super) struct TaskListRequest {
 
 pub(super) async fn list(call: &Call<'_>, args: TaskListRequest) -> Reply {
     let size = PageSize::of(args.limit, PAGE_DEFAULT);
+    // A list of tasks that can start is a list of work: the most urgent come first, and plans are left out.
     let as_work = args.ready == Some(true);
     let after = args.after.map(|after| view::task_cursor(&after, as_work)).transpose()?;
     let after_priority = after.and_then(|(priority, _)| priority);
@@ -63,6 +66,7 @@ pub(super) async fn list(call: &Call<'_>, args: TaskListRequest) -> Reply {
         after: after.map(|(_, id)| id),
         newest_first: false,
         as_work: as_work.then_some(AsWork { after_priority }),
+        // One more than a page, to know whether there is a next page.
         limit: size.limit + 1,
     };
     let rows = call.engine.task_list(call.op, filter).await?;
@@ -71,6 +75,7 @@ pub(super) async fn list(call: &Call<'_>, args: TaskListRequest) -> Reply {
     Ok(view::task_page(tasks, last.map(|row| view::task_next(&row.task, as_work))))
 }
 
+/// The configured status of this name, in any spelling of case, `-` and `_`.
 fn label(call: &Call<'_>, word: &str) -> Result<String, Refusal> {
     let policy = call.engine.policy();
     policy.label(word).map(|label| label.name.clone()).ok_or_else(|| {
@@ -91,10 +96,12 @@ pub(super) async fn get(call: &Call<'_>, args: TaskIdRequest) -> Reply {
     Ok(full(call, &seen))
 }
 
+/// The task whole: every write answers with it, so that no second call is needed.
 fn full(call: &Call<'_>, seen: &At<TaskRecord>) -> Value {
     view::task(&seen.it, call.engine.policy(), seen.now)
 }
 
+/// The id in a text. A well-formed text that is no id of ours names a task that does not exist.
 fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.parse().map_err(|error| match error {
         IdError::Invalid => Refusal::invalid("invalid task id: use letters, digits, '-' and '_'"),
@@ -102,6 +109,7 @@ fn task_id(text: &str) -> Result<TaskId, Refusal> {
     })
 }
 
+/// As `task_id`, for a dep: a missing one is a dangling dependency.
 fn dep_id(text: &str) -> Result<TaskId, Refusal> {
     task_id(text).map_err(|refusal| match refusal {
         Refusal::TaskNotFound { task } => Refusal::DanglingDependency { task },
@@ -244,6 +252,7 @@ pub(super) async fn begin(call: &Call<'_>, args: Begin) -> Reply {
     Ok(view::begun(&begun.it, call.engine.policy(), begun.now))
 }
 
+/// The id in a text like `ses_…`.
 fn session_id(text: &str) -> Result<AttemptId, Refusal> {
     text.parse().map_err(|_| Refusal::SessionNotFound { session: text.into() })
 }
@@ -312,6 +321,7 @@ pub(super) async fn list_sessions(call: &Call<'_>, args: ListSessions) -> Reply 
     let task = match args.task.as_deref().map(task_id) {
         None => None,
         Some(Ok(task)) => Some(task),
+        // A filter that matches nothing is an empty list, not a fault.
         Some(Err(Refusal::TaskNotFound { .. })) => {
             return Ok(json!({"sessions": [], "next": null}));
         }

@@ -47,6 +47,7 @@ pub fn task_row(row: &TaskRow, policy: &Policy, now: Timestamp) -> Value {
     view.into()
 }
 
+/// The keys that a task begins with, whole or cut by `text`.
 fn head(
     task: &Task,
     deps: &Value,
@@ -66,6 +67,7 @@ fn head(
     view
 }
 
+/// The keys that a task ends with. `blocked` is there only while the task is blocked.
 fn tail(
     view: &mut Map<String, Value>,
     task: &Task,
@@ -85,6 +87,7 @@ fn tail(
     view.insert("sessionId".into(), json!(session));
 }
 
+/// One check with its last result. Which keys there are depends on its kind alone, so a client need not test for them.
 fn check(check: &Check, policy: &Policy, text: &impl Fn(&str) -> String) -> Value {
     let verdict = check.verdict.as_ref();
     let mut view = json!({"desc": text(&check.desc)});
@@ -118,6 +121,7 @@ fn check(check: &Check, policy: &Policy, text: &impl Fn(&str) -> String) -> Valu
     view
 }
 
+/// A session, whole.
 pub fn session(attempt: &Attempt, policy: &Policy, now: Timestamp) -> Value {
     session_with(attempt, policy, now, str::to_owned)
 }
@@ -127,6 +131,8 @@ pub fn session_row(attempt: &Attempt, policy: &Policy, now: Timestamp) -> Value 
     session_with(attempt, policy, now, cut)
 }
 
+/// The shape of a session. An attempt of another toolset is shown in these words, too: its release or its expiry is a
+/// reason to cancel.
 fn session_with(
     attempt: &Attempt,
     policy: &Policy,
@@ -220,6 +226,7 @@ pub(super) fn task_next(task: &Task, as_work: bool) -> String {
     }
 }
 
+/// Reads `task_next`. A cursor of the other order is refused: the page after it would skip tasks.
 pub(super) fn task_cursor(after: &str, as_work: bool) -> Result<(Option<u16>, Id), Refusal> {
     let id = |text: &str| text.parse::<TaskId>().ok().map(|task| task.id);
     let read = || match (as_work, after.split_once('.')) {
@@ -235,6 +242,7 @@ pub(super) fn session_next(attempt: &Attempt) -> String {
     format!("{}.ses_{}", attempt.started_at.0, attempt.id.0)
 }
 
+/// Reads `session_next`.
 pub(super) fn session_cursor(text: &str) -> Result<(Timestamp, Id), Refusal> {
     let parse = || {
         let (at, id) = text.split_once('.')?;

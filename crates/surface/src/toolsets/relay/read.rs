@@ -16,6 +16,7 @@ use super::fields::{Fields, ListLimits};
 /// The spec, or every problem with it, not only the first.
 pub(super) fn job_spec(given: &Value, rules: &SpecRules) -> Result<JobSpec, Vec<Problem>> {
     let mut problems = Vec::new();
+    // The size is judged first: reading a huge spec would cost more than it is worth.
     let bytes = match given {
         Value::String(text) => text.len(),
         other => other.to_string().len(),
@@ -31,6 +32,7 @@ pub(super) fn job_spec(given: &Value, rules: &SpecRules) -> Result<JobSpec, Vec<
     }
 }
 
+/// The whole spec; `None` with at least one problem.
 fn whole(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<JobSpec> {
     let known = [
         "repo",

@@ -19,9 +19,11 @@ use crate::lookup::{LookupError, ResourceError};
 
 const JOBS: &str = "mcp://jobs/";
 pub(super) const LIST: &str = "mcp://jobs/list";
+/// Jobs in the list resource.
 const LISTED: usize = 100;
 /// How many jobs a page has; each has at most five resources.
 const PAGE: usize = 20;
+/// How long a client may cache an artifact that cannot change any more: one hour.
 const KEPT_MS: u64 = 3_600_000;
 
 const JSON: &str = "application/json";
@@ -43,6 +45,7 @@ const TEMPLATES: &[ResourceTemplate] = &[
     },
 ];
 
+/// What an address of this toolset names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JobUri {
     List,
@@ -67,6 +70,7 @@ impl JobUri {
         }
     }
 
+    /// The job of an address; the list has none.
     pub(super) fn job(self) -> Option<JobId> {
         match self {
             Self::List => None,
@@ -83,6 +87,7 @@ impl Resources for JobResources {
         TEMPLATES
     }
 
+    // Cursors of all toolsets look alike to a client, so each toolset must know its own.
     fn made(&self, cursor: &str) -> bool {
         cursor.parse::<JobId>().is_ok()
     }
@@ -142,6 +147,7 @@ impl Resources for JobResources {
     }
 }
 
+/// The media type of an artifact.
 fn media_type(name: ArtifactName) -> &'static str {
     match name {
         ArtifactName::Patch | ArtifactName::Logs => "text/plain",
@@ -150,10 +156,12 @@ fn media_type(name: ArtifactName) -> &'static str {
     }
 }
 
+/// A text that may change at any moment: clients must not cache it.
 fn fresh(media_type: &'static str, text: String) -> ResourceText {
     ResourceText { media_type, text, ttl_ms: Some(0) }
 }
 
+/// Reads one resource. A job that is not the caller's does not exist for it.
 async fn read(
     engine: &Engine,
     principal: &Principal,
@@ -181,6 +189,8 @@ async fn read(
     }
 }
 
+/// An artifact, with the time a client may cache it. Patch and text are final once the job is over; logs may still
+/// grow, and a pull request changes at the forge.
 async fn artifact(
     engine: &Engine,
     op: &OpContext,
@@ -260,6 +270,7 @@ async fn list(
             });
         }
     }
+    // One job more than a page was read, to know whether there is a next page.
     let next = (jobs.len() > PAGE).then(|| jobs[PAGE - 1].record.job.id);
     Ok((infos, next))
 }

@@ -17,6 +17,7 @@ type Reply = Result<Value, EngineError>;
 
 const LIST_DEFAULT: u32 = 20;
 
+/// The id in a text; text that is no id names no job.
 pub(super) fn job_id(text: &str) -> Result<JobId, Refusal> {
     text.trim().parse().map_err(|_| Refusal::JobNotFound { job: text.into() })
 }
@@ -37,6 +38,8 @@ async fn jobs_submit(call: &Call<'_>, arguments: Value) -> Reply {
     Ok(view::submitted(&submitted))
 }
 
+/// The spec among the arguments. A spec that was sent without its name is a common mistake, so the refusal suggests the
+/// name.
 fn spec_of(arguments: Value) -> Result<Value, Refusal> {
     let wrong = |path: &str, problem: &str| Refusal::InvalidSpec {
         problems: vec![Problem { path: path.into(), problem: problem.into() }],
@@ -58,6 +61,7 @@ pub(super) struct JobArgument {
     job_id: String,
 }
 
+/// A job, with its patch if the patch is small: not every client reads resources.
 pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
     let id = job_id(&args.job_id)?;
     let seen = call.engine.run_get(call.op, id).await?;
@@ -83,6 +87,7 @@ pub(super) struct JobsListRequest {
     offset: Option<u32>,
 }
 
+/// A page of jobs.
 pub(super) async fn jobs_list(call: &Call<'_>, args: JobsListRequest) -> Reply {
     let offset = args.offset.unwrap_or(0) as usize;
     let filter = RunFilter {
@@ -94,6 +99,7 @@ pub(super) async fn jobs_list(call: &Call<'_>, args: JobsListRequest) -> Reply {
     Ok(view::page(&page, offset))
 }
 
+/// Cancels a job. A job that is over is not a fault; the answer says so in its code.
 pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     let (record, ok) = call.engine.run_cancel(call.op, job_id(&args.job_id)?).await?;
     let state = StateWord::of(&record.job.state).word();

@@ -12,14 +12,18 @@ use super::words::StateWord;
 
 pub(super) use callboard_domain::relay::ending::artifact_uri;
 
+/// Milliseconds from the core's microseconds.
 fn ms(at: Timestamp) -> i64 {
     at.0 / 1000
 }
 
+/// The address of a job's status, which a client can watch.
 pub(super) fn status_uri(job: JobId) -> String {
     format!("mcp://jobs/{job}/status")
 }
 
+/// The answer to a submit. Under a known key it is about the first job, with a note where the caller may have meant
+/// another.
 pub(super) fn submitted(submitted: &Submitted) -> Value {
     let RunRecord { job, .. } = &submitted.record;
     let state = StateWord::of(&job.state);
@@ -69,6 +73,7 @@ pub(super) fn patch_note(seen: &RunSeen) -> Option<String> {
     (size > PATCH_BYTES_MAX).then_some(note)
 }
 
+/// A job, as in `jobs_get` and in lists.
 pub(super) fn job(seen: &RunSeen) -> Value {
     let RunRecord { job, run } = &seen.record;
     let mut view = json!({
@@ -114,6 +119,7 @@ pub(super) fn result(seen: &RunSeen) -> Value {
     view
 }
 
+/// The addresses of the artifacts that a job has so far.
 fn what_exists(RunRecord { job, run }: &RunRecord) -> Value {
     artifact_uris(job.id, run.artifact_names().map(ArtifactName::as_str))
 }
@@ -122,12 +128,14 @@ fn pull_request(pr: &PullRequest) -> Value {
     json!({"url": pr.url, "number": pr.number, "status": pr.status})
 }
 
+/// A page of jobs. An empty page is the last one, whatever the total says: jobs may have gone meanwhile.
 pub(super) fn page(page: &RunPage, offset: usize) -> Value {
     let items: Vec<Value> = page.runs.iter().map(job).collect();
     let has_more = ((offset + items.len()) as u64) < page.total && !items.is_empty();
     json!({"items": items, "total": page.total, "hasMore": has_more})
 }
 
+/// The status resource: state, version and times.
 pub(super) fn status(seen: &RunSeen) -> Value {
     let record = &seen.record;
     let RunRecord { job, run } = record;

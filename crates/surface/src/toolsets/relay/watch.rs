@@ -35,6 +35,7 @@ struct JobWatch {
     wishes: mpsc::UnboundedSender<Wish>,
 }
 
+/// What a client asks of its watch. `answered` is done when the answer to that request was sent: notices come after it.
 enum Wish {
     Follow(JobUri, String, Answered),
     /// All URIs of a job.
@@ -47,6 +48,7 @@ enum Wish {
 }
 
 impl JobWatch {
+    /// Starts the task of one client. It ends when the watch is dropped or the client is gone.
     fn start(engine: &Arc<Engine>, principal: &Principal, notices: mpsc::Sender<Notice>) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
         let watching = Watching {
@@ -62,6 +64,7 @@ impl JobWatch {
         Self { wishes }
     }
 
+    /// Hands a wish to the task.
     fn wish(&self, wish: Wish) {
         // The send fails when the watch has ended, because its client is gone.
         let _ = self.wishes.send(wish);
@@ -86,6 +89,7 @@ impl NoticeWatch for JobWatch {
     }
 }
 
+/// The state of one client's watch.
 struct Watching {
     engine: Arc<Engine>,
     op: OpContext,
@@ -102,6 +106,7 @@ struct Watching {
 struct Gone;
 
 impl Watching {
+    /// Serves wishes before events: a notice must not overtake the subscription that it belongs to.
     async fn run(mut self, mut wished: mpsc::UnboundedReceiver<Wish>) {
         let mut feed: RunFeed = match self.engine.run_feed(None).await {
             Ok(feed) => feed,
@@ -129,6 +134,7 @@ impl Watching {
         }
     }
 
+    /// Carries out one wish.
     async fn granted(&mut self, wish: Wish) -> Result<(), Gone> {
         match wish {
             Wish::Leave(uri) => {
@@ -177,6 +183,7 @@ impl Watching {
         self.updated(text, version).await.map(|_| ())
     }
 
+    /// Sends the notices of one event: the status, an artifact, the end of the job, the list, in this order.
     async fn event(&mut self, event: &RunEvent) -> Result<(), Gone> {
         let job = event.job;
         let status = view::status_uri(job);
@@ -223,11 +230,13 @@ impl Watching {
         Ok(true)
     }
 
+    /// Sends a notice. A full channel makes the watch wait; the log keeps the events meanwhile.
     async fn tell(&self, notice: Notice) -> Result<(), Gone> {
         self.notices.send(notice).await.map_err(|_| Gone)
     }
 }
 
+/// Waits until the client has the answer to its request.
 async fn heard(answered: Answered) {
     if let Some(answered) = answered {
         // An answer that is never sent has no later notice to order.

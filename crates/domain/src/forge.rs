@@ -1,9 +1,10 @@
-//! Pull requests of GitHub and merge requests of GitLab: how one is named, what a forge says of it, and whether
-//! that is enough. Both are a **pull** here. The runner asks the forge.
+//! Forges: how a pull request of GitHub or a merge request of GitLab is named, what a forge says of it, and whether that
+//! proves a task. The runner asks the forge. Nothing here knows the rows that Callboard keeps of its own requests
+//! (`pulls/`), because contracts of tasks and imports name a forge without such a row.
 
 use std::fmt;
 
-use crate::limits::PULL_REF_CHARS_MAX;
+use crate::limits::FORGE_REF_CHARS_MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ForgeKind {
@@ -13,7 +14,7 @@ pub enum ForgeKind {
 
 impl ForgeKind {
     /// The forge's word for a pull.
-    pub fn pull_word(self) -> &'static str {
+    pub fn request_word(self) -> &'static str {
         match self {
             Self::GitHub => "pull request",
             Self::GitLab => "merge request",
@@ -40,24 +41,24 @@ impl fmt::Display for ForgeKind {
 /// The name of a pull at a forge. Made by `parse` or `find_in` it is safe inside a URL. The host of a URL is not
 /// kept: the settings name the forge to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PullRef {
+pub struct ForgeRef {
     /// `owner/repo`, or `group/sub/project`.
     pub project: String,
     pub number: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PullRefError {
-    #[error("a reference to a {} has at most {PULL_REF_CHARS_MAX} characters", .0.pull_word())]
+pub enum ForgeRefError {
+    #[error("a reference to a {} has at most {FORGE_REF_CHARS_MAX} characters", .0.request_word())]
     TooLong(ForgeKind),
     #[error(
         "'{given}' names no {kind} {}: write {} or its URL",
-        .kind.pull_word(), .kind.short_form()
+        .kind.request_word(), .kind.short_form()
     )]
     Foreign { kind: ForgeKind, given: String },
 }
 
-impl PullRef {
+impl ForgeRef {
     /// `owner/repo#123` or `group/project!42`.
     pub fn short(&self, kind: ForgeKind) -> String {
         let sign = match kind {
@@ -69,9 +70,9 @@ impl PullRef {
 
     /// Reads `owner/repo#123` (GitHub), `group/project!42` (GitLab), or the URL of a pull, of its files or of a
     /// comment in it.
-    pub fn parse(kind: ForgeKind, text: &str) -> Result<Self, PullRefError> {
-        if text.chars().nth(PULL_REF_CHARS_MAX).is_some() {
-            return Err(PullRefError::TooLong(kind));
+    pub fn parse(kind: ForgeKind, text: &str) -> Result<Self, ForgeRefError> {
+        if text.chars().nth(FORGE_REF_CHARS_MAX).is_some() {
+            return Err(ForgeRefError::TooLong(kind));
         }
         let found = match read_url(kind, text) {
             Some((pull, rest)) => is_harmless_rest(rest).then_some(pull),
@@ -79,7 +80,7 @@ impl PullRef {
         };
         found.ok_or_else(|| {
             let given: String = text.chars().take(120).flat_map(char::escape_debug).collect();
-            PullRefError::Foreign { kind, given }
+            ForgeRefError::Foreign { kind, given }
         })
     }
 
@@ -91,7 +92,7 @@ impl PullRef {
                 text.get(from..at)?.eq_ignore_ascii_case(scheme).then_some(from)
             })?;
             // Bounds the cost of each place, however long the text is.
-            let to = text.floor_char_boundary(from + PULL_REF_CHARS_MAX);
+            let to = text.floor_char_boundary(from + FORGE_REF_CHARS_MAX);
             let (pull, rest) = read_url(kind, &text[from..to])?;
             let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             (!rest.starts_with(goes_on)).then_some(pull)
@@ -112,7 +113,7 @@ pub fn project_of(kind: ForgeKind, url: &str) -> Option<String> {
 }
 
 /// Reads `https://host/owner/repo/pull/1`, and returns the rest of the text.
-fn read_url(kind: ForgeKind, text: &str) -> Option<(PullRef, &str)> {
+fn read_url(kind: ForgeKind, text: &str) -> Option<(ForgeRef, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let (host, path) = rest.split_once('/')?;
     let is_web = ["https", "http"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
@@ -134,7 +135,7 @@ fn read_url(kind: ForgeKind, text: &str) -> Option<(PullRef, &str)> {
     Some((checked(kind, project, number)?, rest))
 }
 
-fn read_short(kind: ForgeKind, text: &str) -> Option<PullRef> {
+fn read_short(kind: ForgeKind, text: &str) -> Option<ForgeRef> {
     let (project, number) = text.split_once(match kind {
         ForgeKind::GitHub => '#',
         ForgeKind::GitLab => '!',
@@ -142,7 +143,7 @@ fn read_short(kind: ForgeKind, text: &str) -> Option<PullRef> {
     checked(kind, project, number)
 }
 
-fn checked(kind: ForgeKind, project: &str, number: &str) -> Option<PullRef> {
+fn checked(kind: ForgeKind, project: &str, number: &str) -> Option<ForgeRef> {
     let named = project.split('/').all(is_path_name);
     let depth = project.split('/').count();
     let deep = match kind {
@@ -153,7 +154,7 @@ fn checked(kind: ForgeKind, project: &str, number: &str) -> Option<PullRef> {
     let plain = number.starts_with(|c: char| matches!(c, '1'..='9'))
         && number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse().ok().filter(|_| plain)?;
-    (named && deep).then(|| PullRef { project: project.to_owned(), number })
+    (named && deep).then(|| ForgeRef { project: project.to_owned(), number })
 }
 
 fn is_path_name(name: &str) -> bool {
@@ -174,7 +175,7 @@ fn is_harmless_rest(rest: &str) -> bool {
 
 /// A pull as its forge describes it. Neither open nor merged: closed without a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PullState {
+pub struct ForgeState {
     pub merged: bool,
     /// The commit of a merged pull, if the forge says.
     pub merge_commit: Option<String>,
@@ -204,15 +205,15 @@ pub enum ForgeCheckState {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PullVerdict {
+pub enum ForgeVerdict {
     Passed,
     /// The pull may still pass by itself; ask again later.
-    Pending(PullReason),
-    Failed(PullReason),
+    Pending(ForgeReason),
+    Failed(ForgeReason),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PullReason {
+pub struct ForgeReason {
     pub code: &'static str,
     /// For a person; names what is missing.
     pub words: String,
@@ -223,26 +224,26 @@ pub const CHECKS_FAILED: &str = "verification.checks_failed";
 
 /// Whether a pull proves its task: merged into `branch` (any, when none is named), with all required checks green
 /// and all these files changed. Reasons that can no longer change come first.
-pub fn judge_pull(
-    pull: &PullState,
+pub fn judge_merged(
+    pull: &ForgeState,
     branch: Option<&str>,
     required_checks: &[String],
     files: &[String],
-) -> PullVerdict {
-    let not_merged = |words: String| PullReason { code: PR_NOT_MERGED, words };
+) -> ForgeVerdict {
+    let not_merged = |words: String| ForgeReason { code: PR_NOT_MERGED, words };
     if !pull.merged && !pull.open {
-        return PullVerdict::Failed(not_merged("closed without a merge".into()));
+        return ForgeVerdict::Failed(not_merged("closed without a merge".into()));
     }
     let elsewhere = branch.filter(|branch| *branch != pull.target_branch);
     if let Some(branch) = elsewhere.filter(|_| pull.merged) {
         let words = format!("merged into {}, not into {branch}", pull.target_branch);
-        return PullVerdict::Failed(not_merged(words));
+        return ForgeVerdict::Failed(not_merged(words));
     }
     let missing = files.iter().filter(|file| !pull.files.contains(file));
     let missing = listed(missing);
     if pull.merged && !missing.is_empty() {
         let among = if pull.files_cut { "not among the changed files listed" } else { "unchanged" };
-        return PullVerdict::Failed(not_merged(format!("{among}: {missing}")));
+        return ForgeVerdict::Failed(not_merged(format!("{among}: {missing}")));
     }
     let in_state = |wanted: Option<ForgeCheckState>| {
         listed(required_checks.iter().filter(|name| required_state(pull, name) == wanted))
@@ -250,14 +251,14 @@ pub fn judge_pull(
     let red = in_state(Some(ForgeCheckState::Red));
     if !red.is_empty() {
         let words = format!("red checks: {red}");
-        return PullVerdict::Failed(PullReason { code: CHECKS_FAILED, words });
+        return ForgeVerdict::Failed(ForgeReason { code: CHECKS_FAILED, words });
     }
     if pull.open {
         let words = match elsewhere {
             Some(branch) => format!("still open, towards {}, not {branch}", pull.target_branch),
             None => "still open".into(),
         };
-        return PullVerdict::Pending(not_merged(words));
+        return ForgeVerdict::Pending(not_merged(words));
     }
     let (running, absent) = (in_state(Some(ForgeCheckState::Running)), in_state(None));
     let waits = [("checks still running", running), ("checks not there yet", absent)];
@@ -267,14 +268,14 @@ pub fn judge_pull(
         .map(|(what, names)| format!("{what}: {names}"))
         .collect();
     if waits.is_empty() {
-        PullVerdict::Passed
+        ForgeVerdict::Passed
     } else {
-        PullVerdict::Pending(not_merged(waits.join("; ")))
+        ForgeVerdict::Pending(not_merged(waits.join("; ")))
     }
 }
 
 /// The state of a required check. Two apps, or two events, may report under one name: the worst state counts.
-fn required_state(pull: &PullState, name: &str) -> Option<ForgeCheckState> {
+fn required_state(pull: &ForgeState, name: &str) -> Option<ForgeCheckState> {
     let states = || pull.checks.iter().filter(|check| check.name == name).map(|check| check.state);
     [ForgeCheckState::Red, ForgeCheckState::Running, ForgeCheckState::Green]
         .into_iter()
