@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
 }
 
 /// The columns of a task that most commands change.
-/// They are those of `Task::with_moves_of`, and the mark of a removed task. Tasks in which more changed go as JSON
+/// They are those of `Task::only_moves_to`, and the mark of a removed task. Tasks in which more changed go as JSON
 /// instead.
 #[derive(Default)]
 pub(crate) struct Moves<'a> {
