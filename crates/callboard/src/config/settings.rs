@@ -476,8 +476,8 @@ impl Reader<'_> {
         text.parse().map_err(|_| self.at("http.listen", &wrong))
     }
 
-    /// A name under which pages are kept apart from other programs of this machine. An IP address or `localhost` would
-    /// not do that.
+    /// A host name for the pages alone; agents use the other names. It must differ from `localhost` and from an IP
+    /// address, which agents use.
     fn page_host(&self) -> Result<Option<String>, String> {
         let name = "web.host";
         let Some(text) = self.filled(name) else { return Ok(None) };
@@ -493,7 +493,7 @@ impl Reader<'_> {
         Ok(Some(text.to_ascii_lowercase()))
     }
 
-    /// The address that links in messages begin with. Characters that could change the meaning of a link are refused.
+    /// Where clients find this server behind a proxy. Characters that could change the meaning of an address are refused.
     fn public_url(&self) -> Result<Option<String>, String> {
         let name = "http.public_url";
         let Some(url) = self.filled(name) else { return Ok(None) };
