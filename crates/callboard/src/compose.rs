@@ -336,7 +336,6 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     Ok(Arc::new(client))
 }
 
-/// The sender of messages.
 fn courier(settings: &Settings) -> Webhooks {
     let secret = settings.webhook_secret.as_ref().map(|secret| secret.reveal().to_owned());
     Webhooks::new(settings.runs.spec.webhook_allow_private, secret)

@@ -40,7 +40,6 @@ impl Actor {
         }
     }
 
-    /// Whether the actor is a person.
     pub fn is_human(&self) -> bool {
         self.kind() == ActorKind::Human
     }

@@ -279,7 +279,7 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
 }
 
-/// A flag, also as text. 0 and 1 are refused: they are more likely a mistake.
+/// A flag, also as the text `true` or `false`; 0 and 1 are refused.
 fn boolean(given: Value, label: &str) -> Result<Value, Refusal> {
     match &given {
         Value::Bool(_) => Ok(given),

@@ -55,7 +55,6 @@ impl EventsOptions {
     }
 }
 
-/// The state of the route.
 struct Desk {
     engine: Arc<Engine>,
     options: EventsOptions,

@@ -117,7 +117,6 @@ fn works(open: &Open, holder: &Holder, why: Option<&Why>, all: &At<Vec<Holder>>)
     format!("{actor}  {}  {} ({status}{since}){why}", task.name(), plain(&task.title))
 }
 
-/// A task that can be started.
 fn start(row: &TaskRow) -> String {
     format!("{}  {}", row.task.name(), plain(&row.task.title))
 }
@@ -141,7 +140,6 @@ fn document(inbox: &Inbox, holders: &At<Vec<Holder>>, next: &[TaskRow]) -> Value
     })
 }
 
-/// A row of the inbox.
 fn inbox_json(row: &InboxRow) -> Value {
     json!({
         "key": row.key,

@@ -237,7 +237,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The rules of crews.
     fn crew(&self) -> Result<CrewRule, String> {
         Ok(CrewRule {
             retry_max: self.number("crew.retry_max"),
@@ -268,7 +267,6 @@ impl Reader<'_> {
         Err(self.at("crew.executor", &words))
     }
 
-    /// The rules of jobs that agents do.
     fn runs(&self) -> Result<RunRule, String> {
         let seconds = |name| Duration::from_secs(self.number(name).into());
         let spec = self.spec_rules()?;
@@ -326,7 +324,6 @@ impl Reader<'_> {
         Ok(Some(Secret(secret.to_owned())))
     }
 
-    /// How agents are run here.
     fn agents(&self) -> Result<AgentsChoice, String> {
         Ok(AgentsChoice {
             executors: Executors::new(self.0.executors().to_vec())?,
@@ -476,8 +473,8 @@ impl Reader<'_> {
         text.parse().map_err(|_| self.at("http.listen", &wrong))
     }
 
-    /// A name under which pages are kept apart from other programs of this machine. An IP address or `localhost` would
-    /// not do that.
+    /// A host name for the pages alone; agents use the other names. It must differ from `localhost` and from an IP
+    /// address, which agents use.
     fn page_host(&self) -> Result<Option<String>, String> {
         let name = "web.host";
         let Some(text) = self.filled(name) else { return Ok(None) };
@@ -493,7 +490,7 @@ impl Reader<'_> {
         Ok(Some(text.to_ascii_lowercase()))
     }
 
-    /// The address that links in messages begin with. Characters that could change the meaning of a link are refused.
+    /// Where clients find this server behind a proxy. Characters that could change the meaning of an address are refused.
     fn public_url(&self) -> Result<Option<String>, String> {
         let name = "http.public_url";
         let Some(url) = self.filled(name) else { return Ok(None) };
@@ -579,12 +576,10 @@ impl Reader<'_> {
         self.text(name).parse().unwrap_or(1.0)
     }
 
-    /// Whether a key is `true`.
     fn boolean(&self, name: &str) -> bool {
         *self.0.value(name) == Value::Boolean(true)
     }
 
-    /// The items of a key.
     fn list(&self, name: &str) -> &[String] {
         match self.0.value(name) {
             Value::List(items) => items,

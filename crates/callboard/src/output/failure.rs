@@ -124,7 +124,6 @@ impl Failure {
         self
     }
 
-    /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Said(complaint) => complaint.exit as u8,

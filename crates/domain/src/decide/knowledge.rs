@@ -80,7 +80,6 @@ pub(crate) fn learn(draft: &mut Draft<'_>, entries: Vec<KnowledgeEntry>) {
     }
 }
 
-/// The event of a stored entry.
 fn stored(entry: &KnowledgeEntry, about: Option<About>) -> Event {
     let (actor, data) = (entry.created_by.clone(), said_of(entry));
     Event { actor, name: EventName::KnowledgeStored, about, data }

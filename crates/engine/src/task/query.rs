@@ -56,7 +56,6 @@ struct NewestEvent {
 }
 
 impl NewestEvents {
-    /// What is remembered of an org.
     fn of(&self, org: &str) -> Option<NewestEvent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(org).copied()
     }

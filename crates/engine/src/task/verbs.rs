@@ -146,7 +146,6 @@ impl Engine {
         Ok((self.as_files_are(op, seen).await?, changed))
     }
 
-    /// Edits a task's own fields.
     pub async fn task_edit(
         &self,
         op: &OpContext,

@@ -151,7 +151,6 @@ impl Api {
         }
     }
 
-    /// The first item of a list.
     async fn first<T: DeserializeOwned>(&self, list: &str) -> Result<Option<T>, ForgeFault> {
         let found: Vec<T> = self.get(list).await?;
         Ok(found.into_iter().next())

@@ -84,13 +84,11 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The streams of an open session.
     fn streams(&self, id: &SessionId) -> Result<Streams, SessionFault> {
         let open = self.open();
         open.get(id).map(|open| open.streams.clone()).ok_or(SessionFault::Gone)
     }
 
-    /// The SDK's manager of an open session.
     fn manager(&self, id: &SessionId) -> Result<Arc<LocalSessionManager>, SessionFault> {
         let open = self.open();
         open.get(id).map(|open| open.manager.clone()).ok_or(SessionFault::Gone)

@@ -30,7 +30,6 @@ use crate::task::{Dep, Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
-/// Creates one task.
 pub(crate) fn task_create(
     world: &World<'_>,
     new: &TaskCreate,

@@ -137,7 +137,6 @@ pub(super) async fn tasks_create(call: &Call<'_>, args: TasksCreateRequest) -> R
     }
 }
 
-/// Creates one task.
 async fn create_one(call: &Call<'_>, one: CreateOne) -> Reply {
     let (draft, mixed_up) = draft(call, one)?;
     let made = call.engine.task_create(call.op, draft).await?.it.task;
@@ -168,7 +167,6 @@ async fn create_all(call: &Call<'_>, all: Vec<CreateOne>) -> Reply {
     Ok(done.answer(call, fields))
 }
 
-/// A new task as the answer shows it.
 fn created(made: &Task) -> Value {
     json!({"task_id": made.id, "title": made.title, "status": Status::of(made.phase).word()})
 }

@@ -252,7 +252,6 @@ pub(super) struct Events {
     offset: Option<u32>,
 }
 
-/// A page of what happened to a job.
 pub(super) async fn jobs_events(call: &Call<'_>, args: Events) -> Reply {
     let (limit, offset) = (args.limit.unwrap_or(50), args.offset.unwrap_or(0));
     let args = JobArgument { job_id: args.job_id, task_id: args.task_id };

@@ -84,7 +84,7 @@ enum RejectionAction {
 }
 
 impl RejectionAction {
-    /// Where the task goes. Three words mean the same column, because clients of the reference send each of them.
+    /// Where the task goes. Three of the words mean one column.
     fn phase(self) -> Phase {
         match self {
             RejectionAction::Reopen | RejectionAction::Return | RejectionAction::InProgress => {

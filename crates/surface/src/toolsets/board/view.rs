@@ -138,7 +138,6 @@ fn feedback(review: &Review) -> String {
     }
 }
 
-/// The whole review.
 fn review_record(review: &Review) -> Value {
     json!({
         "state": review.state.as_str(),

@@ -147,7 +147,6 @@ impl Resources for JobResources {
     }
 }
 
-/// The media type of an artifact.
 fn media_type(name: ArtifactName) -> &'static str {
     match name {
         ArtifactName::Patch | ArtifactName::Logs => "text/plain",

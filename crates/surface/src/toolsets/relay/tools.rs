@@ -87,7 +87,6 @@ pub(super) struct JobsListRequest {
     offset: Option<u32>,
 }
 
-/// A page of jobs.
 pub(super) async fn jobs_list(call: &Call<'_>, args: JobsListRequest) -> Reply {
     let offset = args.offset.unwrap_or(0) as usize;
     let filter = RunFilter {

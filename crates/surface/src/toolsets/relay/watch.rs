@@ -64,7 +64,6 @@ impl JobWatch {
         Self { wishes }
     }
 
-    /// Hands a wish to the task.
     fn wish(&self, wish: Wish) {
         // The send fails when the watch has ended, because its client is gone.
         let _ = self.wishes.send(wish);
@@ -134,7 +133,6 @@ impl Watching {
         }
     }
 
-    /// Carries out one wish.
     async fn granted(&mut self, wish: Wish) -> Result<(), Gone> {
         match wish {
             Wish::Leave(uri) => {
