@@ -24,6 +24,9 @@ const AGENTS_MAX: usize = 100;
 /// How many of the newest events are searched for heartbeats.
 const EVENTS_SEARCHED: usize = 1000;
 
+/// How far back actors are searched.
+const SEARCHED_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
 /// The span of a roster.
 #[derive(Clone, Debug)]
 pub struct RosterFilter {
@@ -136,6 +139,32 @@ impl Engine {
             actors.push(self.actor_seen(op, actor, agent, work).await?);
         }
         Ok(At { it: Roster { actors, left_out, is_cut }, now })
+    }
+
+    /// Actors whose names hold these words, in the order of the names: agents of the crew, and actors with an attempt
+    /// in the last month.
+    pub async fn actor_search(
+        &self,
+        op: &OpContext,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<Actor>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let until = store.now();
+        let from = until.plus_ms(-SEARCHED_MS);
+        let span = AttemptSpan { org: org.clone(), actor: None, from, until, limit: ATTEMPTS_MAX };
+        let attempts = store.attempts_within(span).await?;
+        let agents = self.agent_list(op, None, None, AGENTS_MAX).await?;
+        let known = attempts.into_iter().map(|seen| seen.attempt.actor);
+        let known = known.chain(agents.into_iter().map(|agent| agent.id.actor()));
+        let words = words.to_lowercase();
+        let mut found: Vec<Actor> =
+            known.filter(|actor| actor.to_string().to_lowercase().contains(&words)).collect();
+        found.sort();
+        found.dedup();
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn actor_seen(

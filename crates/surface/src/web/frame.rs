@@ -351,8 +351,9 @@ fn palette() -> Markup {
         div.palette #palette popover role="dialog" aria-label="Search" {
             form action="/search" role="search" {
                 (icon("search"))
-                input name="q" aria-label="Search tasks and pages" placeholder="Search or jump to" autocomplete="off";
+                input name="q" aria-label="Search tasks, agents, jobs and pages" placeholder="Search or jump to" autocomplete="off";
             }
+            div data-here {}
             div data-found { (places("")) }
         }
     }
