@@ -19,7 +19,7 @@ use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
-use crate::review::verdict::VerdictMark;
+use crate::review::mark::ReviewMark;
 use crate::runs::delivery::{Receipt, Topic, Webhook};
 use crate::runs::job::{JobId, JobKind};
 use crate::runs::run::{Artifact, Terminal};
@@ -278,7 +278,7 @@ pub enum Command {
         /// As in `TaskTransition`.
         work: Option<String>,
         /// As in `ReviewDecide`.
-        seen: Option<VerdictMark>,
+        seen: ReviewMark,
     },
     /// Records the outcome of a merge or a rebase.
     ReviewSettle(ReviewSettle),

@@ -139,8 +139,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         }
         Command::ReviewDecide(c) => review::review_decide(world, c, now),
         Command::ReviewClear { task, needs_approval, checked, work, seen } => {
-            let needs =
-                MergeNeeds { approval: *needs_approval, work: work.as_deref(), seen: *seen };
+            let (approval, work, seen) = (*needs_approval, work.as_deref(), Some(seen));
+            let needs = MergeNeeds { approval, work, seen };
             review::review_clear(world, *task, checked.as_ref(), needs, now)
         }
         Command::ReviewSettle(c) => review::review_settle(world, c, now),

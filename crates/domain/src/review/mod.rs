@@ -2,6 +2,7 @@
 //! its author sees; a rejection sends drafts to the worker.
 
 pub mod answer;
+pub mod mark;
 pub mod message;
 pub mod snooze;
 pub mod verdict;

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::Page;
 use super::parts::icon;
 use super::query::address;
-use super::review::{ReviewAsked, Reviewing};
+use super::review::{ReviewAsked, Reviewing, short};
 use super::task_verbs::why_not;
 
 pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
@@ -39,14 +39,20 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
 /// All changes, or those since the reader's last look.
 fn shown_changes(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
     let (here, since_last) = (reviewing.address(), asked.since == "last");
+    let since_commit = asked.since_commit();
     let ways = [("view", &*asked.view), ("ws", &*asked.ws)];
     let ways: Vec<_> = ways.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     html! {
-        @if reviewing.look.is_some() {
+        @if reviewing.look.is_some() || since_commit {
             nav.segments aria-label="Which changes" {
-                a href={ (here) (address(&ways, &[])) } aria-current=[(!since_last).then_some("page")] { "All" }
-                a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
-                    "Since your last look"
+                a href={ (here) (address(&ways, &[])) } aria-current=[(!since_last && !since_commit).then_some("page")] { "All" }
+                @if reviewing.look.is_some() {
+                    a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
+                        "Since your last look"
+                    }
+                }
+                @if since_commit {
+                    a href={ (here) (address(&ways, &[("since", &asked.since)])) } aria-current="page" { "Since " (short(&asked.since)) }
                 }
             }
         }
@@ -112,11 +118,7 @@ fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
     if !page.acts() {
         return html! { span.soft { "Sign in to decide: " code { "callboard open" } } };
     }
-    let once = html! {
-        input type="hidden" name="once" value=(page.engine.fresh_id());
-        input type="hidden" name="head" value=[reviewing.head()];
-        input type="hidden" name="seen" value=(reviewing.mark());
-    };
+    let once = reviewing.marks(page);
     html! {
         @match why_not(page, PersonVerb::SendBack) {
             Some(why) => (denied("back", "Send back", &why)),
