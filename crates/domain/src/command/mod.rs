@@ -22,7 +22,8 @@ use crate::relay::{JobSpec, RunVerdict};
 use crate::review::mark::ReviewMark;
 use crate::runs::delivery::{Receipt, Topic, Webhook};
 use crate::runs::job::{JobId, JobKind};
-use crate::runs::run::{Artifact, Terminal};
+use crate::runs::run::{Artifact, RunCommit, Terminal};
+use crate::runs::usage::RunUsage;
 use crate::runs::work::WorkEnd;
 use crate::task::attempt::AttemptKind;
 use crate::task::comment::{CommentId, CommentKind};
@@ -205,6 +206,20 @@ pub enum Command {
         fence: u64,
         /// Each process by number and name; empty once all have ended.
         left: Vec<String>,
+    },
+    /// Records the tokens and the cost that an agent reported at the end of its run.
+    RunUse {
+        job: JobId,
+        fence: u64,
+        /// The agent that worked or reviewed.
+        agent: Actor,
+        usage: RunUsage,
+    },
+    /// Records the commit at which a run left its task's work.
+    RunCommit {
+        job: JobId,
+        fence: u64,
+        commit: RunCommit,
     },
     /// Records the effects of time on a job; does nothing when there are none.
     RunSettle(RunSettle),

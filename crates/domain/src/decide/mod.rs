@@ -116,6 +116,12 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::RunKeep { job, fence, lease_s } => {
             run::run_keep(world, *job, *fence, *lease_s, now)
         }
+        Command::RunUse { job, fence, agent, usage } => {
+            output::run_use(world, (*job, *fence), agent, *usage, now)
+        }
+        Command::RunCommit { job, fence, commit } => {
+            output::run_commit(world, (*job, *fence), commit, now)
+        }
         Command::RunHold { job, fence, left } => output::run_hold(world, *job, *fence, left, now),
         Command::RunSettle(c) => run::run_settle(world, c, now),
         Command::RunEnd { job, fence, verdict, summary } => {
