@@ -145,6 +145,45 @@ fn a_verdict_counts_for_the_files_that_were_read() {
     assert_eq!(git(folder, &["show", "main:list.txt"]), "three");
 }
 
+/// Two tasks change one file. A review names the task at work that does so too, and the next review.
+#[test]
+fn a_review_names_its_neighbours_and_drafts_go_along_with_their_lines() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let site = Site::of(folder).opened(folder);
+    let add = |title: &str| cli(folder, &["task", "add", title])["id"].as_str().unwrap().to_owned();
+    let (one, two) = (add("Write one"), add("Write two"));
+    for id in [&one, &two] {
+        shop.runs(shop.run(id));
+    }
+    let path = format!("/tasks/{one}/review");
+    let page = site.get(&path).text;
+    assert!(page.contains("title=\"Write two\" data-key=\"u\""), "{page}");
+    assert!(!page.contains("is at work on"), "nothing at work changes the file: {page}");
+    cli(folder, &["reject", &two, "-m", "Not yet."]);
+    // Under load a page leaves the comparison out, and says so.
+    let compared = || Some(site.get(&path).text).filter(|page| !page.contains("Not every task at work"));
+    let page = std::iter::repeat_with(compared).flatten().next().unwrap();
+    assert!(!page.contains("data-key=\"u\""), "no other review waits: {page}");
+    assert!(page.contains(">P-2</a> is at work on "), "{page}");
+
+    let draft = [("place", "list.txt:R1-1"), ("text", "Why one?")];
+    assert_eq!(site.post(&format!("{path}/draft"), HERE, &draft).status, 303);
+    let file = shop.at(".callboard/worktrees").join(&one).join("list.txt");
+    for (text, tag) in [
+        ("one\n", None),
+        ("zero\none\n", Some("moved with its lines")),
+        ("zero\n", Some("on older lines")),
+    ] {
+        fs::write(&file, text).unwrap();
+        let page = site.get(&path).text;
+        assert!(page.contains("Why one?"), "{text}: {page}");
+        for known in ["moved with its lines", "on older lines"] {
+            assert_eq!(page.contains(known), tag == Some(known), "{text}: {page}");
+        }
+    }
+}
+
 #[test]
 fn checks_of_a_review_run_in_place() {
     let folder = board();

@@ -9,14 +9,14 @@ use callboard_domain::board::card::ReviewState;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::review::follow::DraftSeen;
 use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{LastLook, ViewedFile, judge_object};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::{ChangesQuery, PatchWish};
 use callboard_engine::{
-    DraftSeen, EngineError, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges,
-    WorkspaceFault,
+    EngineError, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges, WorkspaceFault,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -24,6 +24,7 @@ use serde::Deserialize;
 use super::diff::DiffCaps;
 use super::frame::{Screen, View};
 use super::parts::{State, Tone, actor, ago, note, span};
+use super::query::address;
 use super::review_bar::decide;
 use super::review_checks::{CheckTail, tails};
 use super::review_diff::diff_of;
@@ -44,6 +45,9 @@ const KEYS: &[(&str, &str)] = &[
     ("m", "merge"),
     ("u", "next review"),
 ];
+
+/// How many tasks the confirmation of a merge names.
+const WAITERS_SHOWN: usize = 5;
 
 /// The state of the page in its address.
 #[derive(Clone, Default, Deserialize)]
@@ -106,6 +110,8 @@ pub(super) struct Reviewing {
     pub overlaps: Overlaps,
     /// The review that comes after this one.
     pub next: Option<Task>,
+    /// The tasks that wait for this one alone.
+    pub lets_start: Vec<Task>,
 }
 
 impl Reviewing {
@@ -208,6 +214,8 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
     let tails = tails(page, &seen.card.record.task).await;
     let overlaps = page.engine.review_overlaps(&op, &seen).await?;
     let next = page.engine.review_after(&op, id).await?;
+    let mut lets_start = page.engine.task_waiters(&op, id, WAITERS_SHOWN).await?;
+    lets_start.retain(|task| task.open_deps == 1);
     Ok(Reviewing {
         seen,
         now,
@@ -221,6 +229,7 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         tails,
         overlaps,
         next,
+        lets_start,
     })
 }
 
@@ -295,7 +304,8 @@ fn moved_line(reviewing: &Reviewing) -> Markup {
             (note(Tone::Late, "warn", &html! {
                 p role="status" {
                     "The work moved on while you were reading. "
-                    a href=(reviewing.address()) { "Show the new commits" }
+                    @let since = reviewing.head().map(|head| address(&[], &[("since", head)]));
+                    a href={ (reviewing.address()) (since.unwrap_or_default()) } { "Show what is new" }
                 }
             }))
         }

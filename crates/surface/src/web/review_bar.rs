@@ -6,7 +6,7 @@ use callboard_engine::merge_message;
 use maud::{Markup, html};
 
 use super::Page;
-use super::parts::icon;
+use super::parts::{icon, task_link};
 use super::query::address;
 use super::review::{ReviewAsked, Reviewing, short};
 use super::task_verbs::why_not;
@@ -108,12 +108,13 @@ fn reasons(page: &Page, reviewing: &Reviewing) -> Markup {
 fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
     let task = reviewing.task();
     if task.phase != Phase::Review {
-        let words = if task.phase.is_closed() {
-            "The task is closed."
-        } else {
-            "The agent is still at work."
-        };
-        return html! { span.soft { (words) } };
+        let review = reviewing.seen.card.card.review.as_ref();
+        let merged = review.and_then(|review| review.merge_commit.as_deref());
+        return html! { span.soft { @match (task.phase.is_closed(), merged) {
+            (true, Some(commit)) => { "Merged as " code { (short(commit)) } "." }
+            (true, None) => "The task is closed.",
+            (false, _) => "The agent is still at work.",
+        } } };
     }
     if !page.acts() {
         return html! { span.soft { "Sign in to decide: " code { "callboard open" } } };
@@ -189,15 +190,34 @@ fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
     }
 }
 
+/// The branches that a merge goes to.
+fn target(reviewing: &Reviewing) -> Markup {
+    let parts = reviewing.changes.iter().flatten();
+    let mut targets: Vec<&str> = parts.map(|part| &*part.part.target).collect();
+    targets.dedup();
+    html! {
+        @for (n, target) in targets.iter().enumerate() { @if n > 0 { ", " } code { (target) } }
+        @if targets.is_empty() { "the target" }
+    }
+}
+
 fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
     let foresight = reviewing.seen.foresight();
+    let has_commands = reviewing.task().checks.iter().any(|check| check.is_command());
     html! {
         details.menu.verb {
             summary.button.button-main[reviewing.is_approved()] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/merge" } {
                 (once)
-                p { "One commit goes to the target, after the checks pass on the merged files:" }
+                p {
+                    "One commit goes to " (target(reviewing)) @if has_commands { ", after the checks pass on the merged files" } ":"
+                }
                 pre.code { (merge_message(&reviewing.seen.card.record)) }
+                @if !reviewing.lets_start.is_empty() {
+                    p.soft { "Then can start: " @for (n, task) in reviewing.lets_start.iter().enumerate() {
+                        @if n > 0 { ", " } (task_link(task.name()))
+                    } }
+                }
                 div.row {
                     button.button.button-main data-busy="Merging" { "Merge" }
                     @if !foresight.conflicts.is_empty() {
