@@ -91,6 +91,13 @@ await lane('keys', async (browser) => {
     await tab.page.keyboard.press('Escape');
   }
 
+  // The form of a new task looks for tasks much like it while its title is written.
+  await tab.goto('/tasks/new');
+  await tab.page.locator('#title').fill('Greet in three languages');
+  const alike = await tab.page.locator('#outlook', { hasText: 'Much alike' }).waitFor({ timeout: SOON }).then(() => true, () => false);
+  const typed = await tab.page.locator('#title').inputValue();
+  report('a new task is compared while its title is written', alike && typed === 'Greet in three languages', { alike, typed });
+
   await tab.goto('/graph');
   const nodes = () => tab.page.evaluate(() => document.activeElement.closest('foreignObject')?.id ?? '');
   await tab.page.locator('.graph-box').focus();

@@ -175,7 +175,7 @@ impl Page {
     }
 
     /// The numbers beside the screens. People share one inbox of mail, an agent has its own.
-    async fn counts(&self) -> Result<NavCounts, EngineError> {
+    pub(super) async fn counts(&self) -> Result<NavCounts, EngineError> {
         let query = inbox::query(self, &InboxAsked::default()).await?;
         let mut counts = self.engine.nav_counts(&self.op(), query).await?;
         if let Some(own) = self.inbox() {
