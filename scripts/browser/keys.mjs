@@ -69,6 +69,35 @@ await lane('keys', async (browser) => {
   report('Ctrl K opens the palette', await isOpen(tab, 'palette'), tab.page.url());
   await tab.page.keyboard.press('Escape');
 
+  // The palette has the verbs of the page, agents and jobs. A verb presses the button of the page.
+  const palette = (rows) => tab.page.locator(`#palette ${rows}`);
+  const search = async (words) => {
+    await tab.page.keyboard.press('Control+k');
+    await tab.page.keyboard.type(words);
+  };
+  await tab.goto(`/tasks/${board.task('Greet in three languages')}/review`);
+  await search('approve');
+  await palette('[data-here] button >> text=Approve').first().waitFor({ timeout: SOON });
+  await tab.page.keyboard.press('Enter');
+  const verb = await tab.page.locator('details.verb[open] > summary').textContent({ timeout: SOON });
+  report('a verb of the palette presses the button of the page', /Approve/.test(verb) && !(await isOpen(tab, 'palette')), verb);
+  await tab.page.keyboard.press('Escape');
+  await tab.page.evaluate(() => document.activeElement.blur());
+  for (const [words, href] of [['lead', '/agents/lead'], [job.slice(-6), `/jobs/${job}`]]) {
+    await search(words);
+    const link = palette(`[data-found] a[href="${href}"]`);
+    const found = await link.waitFor({ timeout: SOON }).then(() => true, () => false);
+    report(`the palette finds ${href.split('/')[1]}`, found, href);
+    await tab.page.keyboard.press('Escape');
+  }
+
+  // The form of a new task looks for tasks much like it while its title is written.
+  await tab.goto('/tasks/new');
+  await tab.page.locator('#title').fill('Greet in three languages');
+  const alike = await tab.page.locator('#outlook', { hasText: 'Much alike' }).waitFor({ timeout: SOON }).then(() => true, () => false);
+  const typed = await tab.page.locator('#title').inputValue();
+  report('a new task is compared while its title is written', alike && typed === 'Greet in three languages', { alike, typed });
+
   await tab.goto('/graph');
   const nodes = () => tab.page.evaluate(() => document.activeElement.closest('foreignObject')?.id ?? '');
   await tab.page.locator('.graph-box').focus();
@@ -94,6 +123,14 @@ await lane('keys', async (browser) => {
   await tab.close();
 
   const plain = await Tab.open(browser, board, { script: false });
+  await plain.goto('/agents/lead');
+  await plain.page.click('button[popovertarget=palette]');
+  await plain.page.locator('#palette input').fill('lead');
+  await plain.page.locator('#palette input').press('Enter');
+  await plain.page.waitForURL(/\/search/, { timeout: SOON });
+  const links = await plain.page.locator('main .palette a').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+  const both = links.filter((href) => href === '/agents/lead').length;
+  report('without JavaScript the search finds the agent and leads back', both === 2, links);
   await plain.goto('/agents/lead');
   await plain.page.click('button[popovertarget=remove] >> nth=0');
   const opened = await plain.page.getByText('stay in the record').isVisible();

@@ -1,6 +1,8 @@
 // A review by keyboard: a comment on a line, one message to the agent, an approval that another tab sees, and two people
 // who decide at a time. On the board of `callboard demo`, whose task in review changes several files.
 
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Board, SOON, Tab, git, lane, report } from './board.mjs';
 
 const TITLE = 'Greet in three languages';
@@ -109,6 +111,26 @@ await lane('review', async (browser) => {
   const line = await reader.page.locator('#review-moved').isVisible();
   const filesNow = await reader.page.locator('.file').count();
   report('a line says that the work moved on', line && filesNow === filesThen, { line, filesThen, filesNow });
+
+  // A verdict counts for the files that were read: the page says both commits and shows what is new.
+  board.cli('task', 'move', task, 'in_review');
+  await reader.goto(path);
+  writeFileSync(join(folder, 'later.txt'), 'later\n');
+  git(folder, 'add', 'later.txt');
+  git(folder, 'commit', '--quiet', '-m', 'later');
+  const sends = () => reader.page.getByRole('button', { name: /^Send back (to work|all the same)$/ }).first();
+  await reader.page.locator('summary', { hasText: 'Send back' }).click();
+  await reader.page.locator('#reject-text').fill('Kept words');
+  await sends().click();
+  const moved = await reader.page.locator('[role=alert]').textContent({ timeout: SOON });
+  const heads = /you read commit [0-9a-f]{7}\. The work is at commit [0-9a-f]{7} now/.test(moved);
+  const news = await reader.page.locator('.file').evaluateAll((all) => all.map((file) => file.dataset.path));
+  report('a verdict on work that moved on is refused with both commits', heads, moved);
+  report('the page shows what is new since', news.join() === 'later.txt', news);
+  await sends().click();
+  await reader.page.waitForURL(`${board.url}/`, { timeout: SOON });
+  const again = JSON.stringify(board.json('review', task));
+  report('one button goes on with the words of the form', again.includes('Kept words'), again);
 
   // Two people decide at a time: the second is told, and nothing is done twice.
   const { id } = board.json('task', 'add', 'Decide once');

@@ -122,6 +122,7 @@ impl AgentRunner for Idle {
             patch: None,
             out: None,
             logs: "nothing\n".into(),
+            usage: None,
         }
     }
 

@@ -245,7 +245,9 @@ impl Command {
             | Command::WorkEnd { job, .. }
             | Command::WorkStop { job }
             | Command::WorkGone { job, .. }
-            | Command::RunHold { job, .. } => Needs {
+            | Command::RunHold { job, .. }
+            | Command::RunUse { job, .. }
+            | Command::RunCommit { job, .. } => Needs {
                 job: Some(*job),
                 dependents: true,
                 card: true,

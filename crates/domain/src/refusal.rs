@@ -244,6 +244,14 @@ pub enum Refusal {
         /// The state of the review, the actor of its last step, and when; `None` where the review was withdrawn.
         now: Option<(ReviewState, Actor, Timestamp)>,
     },
+    /// The files are others than those that the caller read.
+    WorkMoved {
+        task: TaskId,
+        /// The commit that the caller read.
+        read: String,
+        /// The commit of the work now; `None` where it cannot be read.
+        now: Option<String>,
+    },
     /// The settings require an approval before work is merged.
     NotApproved {
         task: TaskId,
@@ -458,6 +466,7 @@ impl Refusal {
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
             Self::ReviewDecided { .. } => "REVIEW_DECIDED",
+            Self::WorkMoved { .. } => "WORK_MOVED",
             Self::NotApproved { .. } => "NOT_APPROVED",
             Self::AgentAtWork { .. } => "AGENT_AT_WORK",
             Self::NotAuto { .. } | Self::NotPair { .. } => "TASK_TYPE_MISMATCH",
@@ -562,6 +571,7 @@ impl Refusal {
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
             | Self::ReviewDecided { .. }
+            | Self::WorkMoved { .. }
             | Self::NotApproved { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }

@@ -75,7 +75,6 @@ pub use pulls::open::{PullDraft, PullFault};
 pub use quota::{Metric, Quotas};
 pub use review::changes::WorkspaceChanges;
 pub use review::comment::{CommentSeen, Rejection, ReviewComments};
-pub use review::follow::{DraftLines, DraftSeen};
 pub use review::look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
 pub use review::merge::{Merged, ReviewEnd, Reviewed, merge_message};
 pub use review::overlap::{Overlap, Overlaps};

@@ -90,8 +90,9 @@ impl AgentRunner for LocalAgents {
         let summary = log.secrets.hidden(&outcome.summary).replace(['\n', '\r'], " ");
         log.note(&summary);
         let out = outcome.out.map(|out| log.secrets.hidden(&out));
+        let usage = log.usage;
         let logs = log.finish(self.settings.artifact_bytes_max);
-        RunReport { verdict: outcome.verdict, summary, patch: outcome.patch, out, logs }
+        RunReport { verdict: outcome.verdict, summary, patch: outcome.patch, out, logs, usage }
     }
 
     async fn branch(&self, order: PatchOrder) -> Result<Branch, String> {
@@ -235,6 +236,7 @@ impl LocalAgents {
             never = work::told(&lines, log, &mut live, None) => match never {},
         };
         live.finish(lines.fresh(), &log.secrets);
+        log.usage = ran.usage;
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         let strays = workspace.strays().await;

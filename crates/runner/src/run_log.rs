@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use callboard_domain::runs::usage::RunUsage;
 use callboard_engine::ports;
 
 use crate::environment::Variables;
@@ -78,6 +79,8 @@ pub(crate) struct RunLog {
     notes: String,
     streams: String,
     pub(crate) secrets: Secrets,
+    /// The tokens and the cost that the agent reported.
+    pub(crate) usage: Option<RunUsage>,
 }
 
 impl RunLog {

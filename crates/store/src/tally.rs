@@ -86,6 +86,8 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::JobStarted
             | EventName::JobStale
             | EventName::JobHeld
+            | EventName::JobUsed
+            | EventName::JobCommitted
             | EventName::JobRequeued
             | EventName::JobSucceeded
             | EventName::JobFailed

@@ -2,6 +2,7 @@
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::review::mark::ReviewMark;
 use callboard_engine::ports::MergeWish;
 use callboard_engine::{At, Merged, ReviewEnd, Reviewed};
 use callboard_surface::toolsets::graph::view;
@@ -38,14 +39,16 @@ pub async fn cmd_approve(context: &Context, args: ApproveArgs) -> Result<(), Fai
     let open = context.open().await?;
     let id = open.task_id(&args.id).await?;
     let op = open.op_long("approve")?;
-    let approved = match open.engine().task_approve(&op, id, args.message, None).await {
-        Ok(approved) => approved,
-        refused @ Err(_) => return open.print_moved(id, refused),
-    };
+    let approved =
+        match open.engine().task_approve(&op, id, args.message, ReviewMark::default()).await {
+            Ok(approved) => approved,
+            refused @ Err(_) => return open.print_moved(id, refused),
+        };
     let waits = approved.it.task.phase == Phase::Review;
     if waits && args.merge {
         let At { now, .. } = approved;
-        let wish = MergeWish { push: args.push, settings: args.settings, seen: None };
+        let (push, settings) = (args.push, args.settings);
+        let wish = MergeWish { push, settings, ..MergeWish::default() };
         return match open.engine().review_merge_with(&op, id, wish).await {
             Ok(Reviewed { record, end }) => {
                 open.print_merged(At { it: record, now }, end, args.push)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::search::hit_json;
-use super::view::{short_id, task_row_json};
+use super::view::task_row_json;
 use crate::output::{Failure, List, Style, Table};
 
 /// For how many tasks knowledge is looked up.
@@ -45,7 +45,8 @@ pub async fn cmd_next(context: &Context, args: NextArgs) -> Result<(), Failure> 
             "nothing is free to start; callboard task list --open shows what is held or blocked",
         );
     }
-    print_known(context, &tasks, &digests)
+    let names: Vec<String> = rows.it.iter().map(|row| row.task.name().to_string()).collect();
+    print_known(context, &names, &digests)
 }
 
 fn digest_json(digest: &Digest) -> Value {
@@ -53,12 +54,12 @@ fn digest_json(digest: &Digest) -> Value {
     json!({"references": references, "degraded": digest.degraded})
 }
 
-fn print_known(context: &Context, tasks: &[DigestTask], digests: &[Digest]) -> Result<(), Failure> {
-    let mut table = Table::new(&["FOR", "SCORE", "WORTH KNOWING", "SNIPPET"]).shorten(0, short_id);
-    for (task, digest) in tasks.iter().zip(digests) {
+fn print_known(context: &Context, names: &[String], digests: &[Digest]) -> Result<(), Failure> {
+    let mut table = Table::new(&["FOR", "SCORE", "WORTH KNOWING", "SNIPPET"]);
+    for (name, digest) in names.iter().zip(digests) {
         for hit in &digest.references {
             table.row([
-                (task.task.to_string(), Style::Plain),
+                (name.clone(), Style::Plain),
                 (format!("{:.2}", hit.score), Style::Plain),
                 (hit.entry.title.clone(), Style::Bold),
                 (hit.snippet.clone(), Style::Plain),

@@ -150,7 +150,8 @@ async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failur
     let open = context.open().await?;
     let pull = open.pull(&args.pull).await?;
     let op = open.op_long("pull_merge")?;
-    let wish = MergeWish { push: args.push, settings: args.settings, seen: None };
+    let (push, settings) = (args.push, args.settings);
+    let wish = MergeWish { push, settings, ..MergeWish::default() };
     let (end, merged) = open.engine().pull_accept(&op, &pull, wish).await?;
     let failed = |words: String| {
         Failure::new(Exit::Conflict, "MERGE_FAILED", format!("{} is not merged: {words}", pull.url))

@@ -273,6 +273,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
+        | Refusal::WorkMoved { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
@@ -323,6 +324,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::IllegalMove { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
+        | Refusal::WorkMoved { .. }
         | Refusal::AgentAtWork { .. } => "callboard task show ID",
         Refusal::NotApproved { .. } => "callboard approve ID --merge",
         Refusal::JobNotFound { .. } => "callboard job list",

@@ -65,7 +65,7 @@ fn send_back(shop: &Shop, task: TaskId, comments: &[ReviewComment]) {
                 head: Some("abcd".into()),
                 ..ReviewSends::default()
             },
-            seen: None,
+            seen: Default::default(),
         };
         let command = Command::ReviewDecide(decision);
         let (tool, retry_key, policy) = ("test", None, Arc::default());

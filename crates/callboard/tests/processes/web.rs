@@ -252,3 +252,50 @@ fn an_inbox_is_shown_fifty_at_a_time() {
     assert_eq!(decisions.matches("class=\"title\"").count(), 50);
     assert!(decisions.contains("Older decisions"));
 }
+
+#[test]
+fn the_form_of_a_new_task_says_what_will_happen() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    cli(folder.path(), &["task", "add", "Paint the fence red", "--check", "true"]);
+    let page = site.get("/tasks/new?title=Paint+the+fence&deps=P-1+P-9&checks=true").text;
+    for words in [
+        "The task waits for <a href=\"/tasks/P-1\">",
+        "Not known: P-9.",
+        "1 check gates closing.",
+        "Much alike",
+        "callboard task add 'Paint the fence' --check 'true' --dep P-1 --dep P-9",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let empty = site.get("/tasks/new").text;
+    assert!(
+        empty.contains("The task is ready at once.") && !empty.contains("Much alike"),
+        "{empty}"
+    );
+    let copy = site.get("/tasks/new?from=P-1&priority=7").text;
+    assert!(
+        copy.contains("value=\"Paint the fence red\"") && copy.contains(">true</textarea>"),
+        "{copy}"
+    );
+    assert!(copy.contains("value=\"7\""), "{copy}");
+    assert_eq!(site.get("/tasks/new?from=P-7").status, 404);
+}
+
+#[test]
+fn the_page_of_a_task_has_the_ends_of_logs_and_a_tab_for_notes() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let fails = "echo '<b>it broke'; exit 3";
+    cli(folder.path(), &["task", "add", "Paint", "--check", fails]);
+    let page = site.get("/tasks/P-1").text;
+    assert!(page.contains("Next in the queue") && page.contains("Run the checks"), "{page}");
+    assert_eq!(site.post("/tasks/P-1/check", HERE, &[]).status, 303);
+    assert_eq!(site.post("/tasks/P-1/note", HERE, &[("text", "Mind the gate.")]).status, 303);
+    let page = site.get("/tasks/P-1").text;
+    for words in ["&lt;b&gt;it broke", "The whole log", "Run check 1 again", "ran checks"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let notes = site.get("/tasks/P-1?show=notes").text;
+    assert!(notes.contains("Mind the gate.") && !notes.contains("ran checks"), "{notes}");
+}

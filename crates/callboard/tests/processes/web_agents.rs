@@ -102,6 +102,12 @@ fn an_actor_is_written_to_and_a_refused_form_changes_nothing() {
     call(at, "agent:w1", "claim_task", &json!({"taskId": task, "leaseSec": 600}));
     let page = visitor.get("/agents/w1").text;
     assert!(page.contains("Stop its agent") && page.contains("Write about its task"), "{page}");
+    // The agent connected by itself: the board has no process that it could end.
+    for path in ["/agents/w1", "/tasks/P-1"] {
+        let page = visitor.get(path).text;
+        assert!(page.contains("its agent connected by itself"), "{path}: {page}");
+        assert!(!page.contains("/stop\""), "{path}: {page}");
+    }
     let once = page.split("name=\"once\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     for _ in 0..2 {
         let form = [("once", once), ("task", "P-1"), ("text", HOSTILE)];

@@ -1,5 +1,6 @@
 //! The pages of jobs on a real server: the queue, the course of a run, its questions, its output and its files.
 
+use std::fs;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -42,6 +43,36 @@ fn until(site: &Site, path: &str, words: &str) -> String {
         }
         assert!(!page.text.contains("Failed"), "{}", page.text);
     }
+}
+
+/// Commits nothing itself, and ends as Claude Code does with `--output-format json`.
+const PRICED: &str = r#"cat > /dev/null
+echo hello > said.txt
+printf '%s\n' '{"type":"result","result":"Said.\n<complete/>","total_cost_usd":0.0423,
+"usage":{"input_tokens":10,"cache_read_input_tokens":12390,"output_tokens":70}}'
+"#;
+
+#[test]
+fn a_run_shows_its_commits_its_tokens_and_its_cost() {
+    let shop = Shop::open(None, PRICED);
+    let settings = shop.at(".callboard/config.local.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, format!("{text}\noutput = \"json:result\"\n")).unwrap();
+    let site = site(&shop, true);
+    let task = add(&shop);
+    let path = format!("/jobs/{}", start(&shop, &task));
+    let page = until(&site, &path, "Review requested");
+    assert!(page.contains("1 commit, with what the agent had not committed"), "{page}");
+    assert!(page.contains("12 k read, 70 written") && page.contains("<dd>$0.04</dd>"), "{page}");
+    let agents = site.get("/agents").text;
+    assert!(
+        agents.contains("12 k tokens read, 70 written") && agents.contains("$0.04"),
+        "{agents}"
+    );
+    let stats = site.get("/stats").text;
+    assert!(stats.contains("1 of 1 runs reported it"), "{stats}");
+    let log = cli(shop.board.path(), &["log", &task]).to_string();
+    assert_eq!(log.matches("job.used").count(), 1, "{log}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The page of a review on a real server: verdicts that race, checks that run in place, and verbs that a profile lacks.
 
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
-use crate::peer::board;
+use crate::peer::{board, git};
+use crate::story::Shop;
 use crate::tokens::token;
 use crate::web::{HERE, Seen, Site, cli};
 
@@ -80,6 +81,108 @@ fn a_late_verdict_goes_on_with_one_button() {
     assert_eq!(done.status, 303, "{}", done.text);
     let odd = site.post(&format!("{path}/approve"), HERE, &[("seen", "nodded")]);
     assert_eq!(odd.status, 400, "{}", odd.text);
+}
+
+/// Commits one file.
+const AGENT: &str = "cat > /dev/null
+echo one > list.txt
+git add -A && git commit -qm work || exit 4
+echo 'It is written.'
+echo '<complete/>'
+";
+
+#[test]
+fn a_verdict_counts_for_the_files_that_were_read() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let site = Site::of(folder).opened(folder);
+    let id = cli(folder, &["task", "add", "Write a list"])["id"].as_str().unwrap().to_owned();
+    shop.runs(shop.run(&id));
+    let path = format!("/tasks/{id}/review");
+    let worktree = shop.at(".callboard/worktrees").join(&id);
+    let write = |text: &str| fs::write(worktree.join("list.txt"), text).unwrap();
+    let head = || git(&worktree, &["rev-parse", "--short=7", "HEAD"]);
+    let decide = |verb: &str, page: &str| {
+        let marks = ["seen", "head", "tree"].map(|name| field(page, name));
+        let form = [("seen", &*marks[0]), ("head", &*marks[1]), ("tree", &*marks[2])];
+        let form: Vec<_> =
+            form.into_iter().chain([("text", "Fine <b>."), ("to", "work")]).collect();
+        site.post(&format!("{path}/{verb}"), HERE, &form)
+    };
+
+    let (read, then) = (site.get(&path).text, head());
+    write("two\n");
+    git(&worktree, &["commit", "-qam", "more"]);
+    let now = head();
+    let words = format!(
+        "Nothing was changed: you read commit <code>{then}</code>. \
+         The work is at commit <code>{now}</code> now."
+    );
+    for verb in ["approve", "reject", "merge"] {
+        let moved = decide(verb, &read);
+        assert_eq!(moved.status, 409, "{verb} {}", moved.text);
+        assert!(moved.text.contains(&words), "{verb} {}", moved.text);
+        assert!(moved.text.contains("all the same"), "{verb} {}", moved.text);
+        assert_eq!(field(&moved.text, "text"), "Fine &lt;b&gt;.");
+    }
+    let log = cli(folder, &["log", &id]).to_string();
+    assert!(!log.contains("review.approved") && !log.contains("review.rejected"), "{log}");
+    assert_eq!(git(folder, &["log", "--format=%s", "main"]), "first");
+
+    // Files that are not committed were not read either.
+    let read = site.get(&path).text;
+    write("three\n");
+    let moved = decide("approve", &read);
+    assert_eq!(moved.status, 409, "{}", moved.text);
+    assert!(moved.text.contains("the changes are not committed"), "{}", moved.text);
+    // The page of the refusal shows the files of now, and its button decides on them.
+    assert_eq!(decide("approve", &moved.text).status, 303);
+    let read = site.get(&path).text;
+    write("four\n");
+    assert_eq!(decide("merge", &read).status, 409);
+    write("three\n");
+    assert_eq!(decide("merge", &read).status, 303);
+    assert_eq!(git(folder, &["show", "main:list.txt"]), "three");
+}
+
+/// Two tasks change one file. A review names the task at work that does so too, and the next review.
+#[test]
+fn a_review_names_its_neighbours_and_drafts_go_along_with_their_lines() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let site = Site::of(folder).opened(folder);
+    let add = |title: &str| cli(folder, &["task", "add", title])["id"].as_str().unwrap().to_owned();
+    let (one, two) = (add("Write one"), add("Write two"));
+    for id in [&one, &two] {
+        shop.runs(shop.run(id));
+    }
+    let path = format!("/tasks/{one}/review");
+    let page = site.get(&path).text;
+    assert!(page.contains("title=\"Write two\" data-key=\"u\""), "{page}");
+    assert!(!page.contains("is at work on"), "nothing at work changes the file: {page}");
+    cli(folder, &["reject", &two, "-m", "Not yet."]);
+    // Under load a page leaves the comparison out, and says so.
+    let compared =
+        || Some(site.get(&path).text).filter(|page| !page.contains("Not every task at work"));
+    let page = std::iter::repeat_with(compared).flatten().next().unwrap();
+    assert!(!page.contains("data-key=\"u\""), "no other review waits: {page}");
+    assert!(page.contains(">P-2</a> is at work on "), "{page}");
+
+    let draft = [("place", "list.txt:R1-1"), ("text", "Why one?")];
+    assert_eq!(site.post(&format!("{path}/draft"), HERE, &draft).status, 303);
+    let file = shop.at(".callboard/worktrees").join(&one).join("list.txt");
+    for (text, tag) in [
+        ("one\n", None),
+        ("zero\none\n", Some("moved with its lines")),
+        ("zero\n", Some("on older lines")),
+    ] {
+        fs::write(&file, text).unwrap();
+        let page = site.get(&path).text;
+        assert!(page.contains("Why one?"), "{text}: {page}");
+        for known in ["moved with its lines", "on older lines"] {
+            assert_eq!(page.contains(known), tag == Some(known), "{text}: {page}");
+        }
+    }
 }
 
 #[test]

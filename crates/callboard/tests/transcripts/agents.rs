@@ -107,6 +107,7 @@ fn report(verdict: RunVerdict, summary: &str, patch: Option<&str>) -> RunReport 
         patch: patch.map(str::to_owned),
         out: patch.map(|_| "# Test Plan\n\nRun it.\n\n# Notes\n\nNone.\n".into()),
         logs: "worked\n".into(),
+        usage: None,
     }
 }
 
@@ -231,12 +232,12 @@ impl Workers for ScriptedAgent {
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let logs = format!("attempt {} by {}\n", call.attempt, call.executor);
         if verb == "missing" {
-            return WorkReport { end: Worked::NotStarted(rest.into()), logs };
+            return WorkReport { end: Worked::NotStarted(rest.into()), logs, usage: None };
         }
         if verb == "stalls" {
             self.at_work.notify_one();
             stop.cancelled().await;
-            return WorkReport { end: Worked::Stopped, logs };
+            return WorkReport { end: Worked::Stopped, logs, usage: None };
         }
         let (file, text) = rest.split_once(' ').unwrap_or((rest, ""));
         if verb == "runs" && !file.is_empty() {
@@ -245,7 +246,7 @@ impl Workers for ScriptedAgent {
         let _ = up.send(Up::default());
         if call.worktrees.is_empty() {
             let review = self.review.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            return WorkReport { end: Worked::Replied(review), logs };
+            return WorkReport { end: Worked::Replied(review), logs, usage: None };
         }
         let end = match verb {
             "runs" => {
@@ -256,7 +257,7 @@ impl Workers for ScriptedAgent {
                 let (text, command) = (format!("Run {rest}?"), Some(rest.to_owned()));
                 let answer = tokio::select! {
                     answer = asks.ask(Question { text, command }) => answer,
-                    () = stop.cancelled() => return WorkReport { end: Worked::Stopped, logs },
+                    () = stop.cancelled() => return WorkReport { end: Worked::Stopped, logs, usage: None },
                 };
                 match answer {
                     Answer::Granted => Worked::Replied(format!("Ran {rest}\n<complete/>")),
@@ -281,7 +282,7 @@ impl Workers for ScriptedAgent {
             }
             _ => Worked::Replied("<complete/>".into()),
         };
-        WorkReport { end, logs }
+        WorkReport { end, logs, usage: None }
     }
 }
 

@@ -145,6 +145,8 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
         EventName::JobStarted => (Jobs, "start"),
         EventName::JobStale => (Jobs, "lose"),
         EventName::JobHeld => (Jobs, "hold"),
+        EventName::JobUsed => (Jobs, "use"),
+        EventName::JobCommitted => (Jobs, "commit"),
         EventName::JobRequeued => (Jobs, "requeue"),
         EventName::JobSucceeded => (Jobs, "succeed"),
         EventName::JobFailed => (Jobs, "fail"),

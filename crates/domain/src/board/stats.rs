@@ -40,6 +40,12 @@ words! {
         Passed => "passed",
         /// A check fails.
         Failed => "failed",
+        /// A run of an agent begins.
+        Ran => "ran",
+        /// A run reports its cost.
+        Priced => "priced",
+        /// The cost of a run, in millionths of a US dollar; the only measure that counts more than events.
+        Cost => "cost",
     }
 }
 
@@ -69,13 +75,15 @@ pub struct Measurable {
 
 impl Measurable {
     /// The events that are counted.
-    pub const NAMES: [EventName; 6] = [
+    pub const NAMES: [EventName; 8] = [
         EventName::TaskStatusChanged,
         EventName::TaskClaimed,
         EventName::ReviewRejected,
         EventName::AttemptExpired,
         EventName::CheckRan,
         EventName::CheckAttested,
+        EventName::JobStarted,
+        EventName::JobUsed,
     ];
 
     /// The measure of the event with its bucket; `None` when the event counts for nothing.
@@ -84,6 +92,8 @@ impl Measurable {
         let once = |measure| Some((measure, 0));
         match self.name {
             EventName::AttemptExpired => once(Measure::Expired),
+            EventName::JobStarted if !data.is_resumed() => once(Measure::Ran),
+            EventName::JobUsed => self.cost_micros().and_then(|_| once(Measure::Priced)),
             EventName::CheckRan | EventName::CheckAttested => match data.is_pass() {
                 true => once(Measure::Passed),
                 false => once(Measure::Failed),
@@ -112,6 +122,13 @@ impl Measurable {
             }
             _ => None,
         }
+    }
+}
+
+impl Measurable {
+    fn cost_micros(&self) -> Option<u64> {
+        let is_used = self.name == EventName::JobUsed;
+        EventData::of(&self.data).used().filter(|_| is_used)?.1.cost_micros
     }
 }
 
@@ -192,6 +209,10 @@ impl DayCounts {
         if let Some((measure, bucket)) = event.measured() {
             self.add(day_of(event.at), measure, bucket, 1);
         }
+        // A count of nothing is no row.
+        if let Some(cost) = event.cost_micros().filter(|cost| *cost > 0) {
+            self.add(day_of(event.at), Measure::Cost, 0, cost);
+        }
     }
 
     pub fn rows(&self) -> impl Iterator<Item = (i64, Measure, u16, u64)> {
@@ -231,6 +252,20 @@ mod tests {
         Measurable { at, name, data, created_at, is_plan: false, freed: None }
     }
 
+    fn used(cost: Value) -> Value {
+        json!({"agent": "agent:w1", "input_tokens": 1, "output_tokens": 2, "cost_micros": cost})
+    }
+
+    #[test]
+    fn costs_add_up_and_nothing_is_no_row() {
+        let mut counts = DayCounts::default();
+        for cost in [json!(250_000), json!(0), Value::Null, json!(5)] {
+            counts.measure(&event(EventName::JobUsed, 60, used(cost)));
+        }
+        let rows: Vec<_> = counts.rows().collect();
+        assert_eq!(rows, [(0, Measure::Priced, 0, 3), (0, Measure::Cost, 0, 250_005)]);
+    }
+
     #[test]
     fn events_count_for_one_measure_or_none() {
         let moved = |phase: &str| {
@@ -243,6 +278,7 @@ mod tests {
         };
         let check = |result: &str| event(EventName::CheckRan, 60, json!({"result": result}));
         let back = |data: Value| event(EventName::ReviewRejected, 60, data);
+        let used = |cost: Value| event(EventName::JobUsed, 60, used(cost));
         let again = json!({"from": "b", "to": "b", "phase": "closed_done"});
         let table = [
             (moved("closed_done"), Some((Measure::Lead, 3 * PARTS))),
@@ -256,6 +292,10 @@ mod tests {
             (claimed(Some((EventName::TaskClaimed, 10))), None),
             (claimed(None), None),
             (check("pass"), Some((Measure::Passed, 0))),
+            (event(EventName::JobStarted, 60, json!({})), Some((Measure::Ran, 0))),
+            (event(EventName::JobStarted, 60, json!({"resumed": true})), None),
+            (used(json!(0)), Some((Measure::Priced, 0))),
+            (used(Value::Null), None),
             (check("fail"), Some((Measure::Failed, 0))),
             (back(json!({})), Some((Measure::SentBack, 0))),
             (back(json!({"advice": true})), None),

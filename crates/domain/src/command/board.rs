@@ -11,7 +11,7 @@ use crate::board::plan::{PlanId, PlannedTask, Todo};
 use crate::board::settings::{BoardSettings, SettingKey};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::Phase;
-use crate::review::verdict::VerdictMark;
+use crate::review::mark::ReviewMark;
 use crate::review::{ReviewComment, ReviewCommentId};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -106,8 +106,8 @@ pub struct ReviewDecide {
     /// As in `TaskTransition`; the files that an approval is given for.
     pub work: Option<String>,
     pub sends: ReviewSends,
-    /// The verdict that the reviewer saw; `None` for a caller that decides whatever stands.
-    pub seen: Option<VerdictMark>,
+    /// The review as the reviewer saw it.
+    pub seen: ReviewMark,
 }
 
 /// The comments that a rejection sends, besides the reviewer's words.

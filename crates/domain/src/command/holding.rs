@@ -61,6 +61,8 @@ impl Command {
             | Self::RunLease(_)
             | Self::RunKeep { .. }
             | Self::RunHold { .. }
+            | Self::RunUse { .. }
+            | Self::RunCommit { .. }
             | Self::RunSettle(_)
             | Self::RunEnd { .. }
             | Self::RunCancel { .. }

@@ -19,10 +19,11 @@ use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
-use crate::review::verdict::VerdictMark;
+use crate::review::mark::ReviewMark;
 use crate::runs::delivery::{Receipt, Topic, Webhook};
 use crate::runs::job::{JobId, JobKind};
-use crate::runs::run::{Artifact, Terminal};
+use crate::runs::run::{Artifact, RunCommit, Terminal};
+use crate::runs::usage::RunUsage;
 use crate::runs::work::WorkEnd;
 use crate::task::attempt::AttemptKind;
 use crate::task::comment::{CommentId, CommentKind};
@@ -206,6 +207,20 @@ pub enum Command {
         /// Each process by number and name; empty once all have ended.
         left: Vec<String>,
     },
+    /// Records the tokens and the cost that an agent reported at the end of its run.
+    RunUse {
+        job: JobId,
+        fence: u64,
+        /// The agent that worked or reviewed.
+        agent: Actor,
+        usage: RunUsage,
+    },
+    /// Records the commit at which a run left its task's work.
+    RunCommit {
+        job: JobId,
+        fence: u64,
+        commit: RunCommit,
+    },
     /// Records the effects of time on a job; does nothing when there are none.
     RunSettle(RunSettle),
     RunEnd {
@@ -278,7 +293,7 @@ pub enum Command {
         /// As in `TaskTransition`.
         work: Option<String>,
         /// As in `ReviewDecide`.
-        seen: Option<VerdictMark>,
+        seen: ReviewMark,
     },
     /// Records the outcome of a merge or a rebase.
     ReviewSettle(ReviewSettle),

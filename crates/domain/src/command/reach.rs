@@ -90,6 +90,8 @@ impl Command {
             | Self::JobCancel { job }
             | Self::RunKeep { job, .. }
             | Self::RunHold { job, .. }
+            | Self::RunUse { job, .. }
+            | Self::RunCommit { job, .. }
             | Self::RunEnd { job, .. }
             | Self::RunCancel { job }
             | Self::RunArtifact { job, .. }

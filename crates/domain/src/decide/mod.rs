@@ -122,6 +122,12 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::RunKeep { job, fence, lease_s } => {
             run::run_keep(world, *job, *fence, *lease_s, now)
         }
+        Command::RunUse { job, fence, agent, usage } => {
+            output::run_use(world, (*job, *fence), agent, *usage, now)
+        }
+        Command::RunCommit { job, fence, commit } => {
+            output::run_commit(world, (*job, *fence), commit, now)
+        }
         Command::RunHold { job, fence, left } => output::run_hold(world, *job, *fence, left, now),
         Command::RunSettle(c) => run::run_settle(world, c, now),
         Command::RunEnd { job, fence, verdict, summary } => {
@@ -145,8 +151,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         }
         Command::ReviewDecide(c) => review::review_decide(world, c, now),
         Command::ReviewClear { task, needs_approval, checked, work, seen } => {
-            let needs =
-                MergeNeeds { approval: *needs_approval, work: work.as_deref(), seen: *seen };
+            let (approval, work, seen) = (*needs_approval, work.as_deref(), Some(seen));
+            let needs = MergeNeeds { approval, work, seen };
             review::review_clear(world, *task, checked.as_ref(), needs, now)
         }
         Command::ReviewSettle(c) => review::review_settle(world, c, now),

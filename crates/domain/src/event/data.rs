@@ -4,10 +4,12 @@
 use serde_json::{Map, Value};
 
 use super::EventName;
+use crate::actor::Actor;
 use crate::crew::MailId;
 use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::runs::job::JobId;
+use crate::runs::usage::RunUsage;
 use crate::time::Timestamp;
 
 /// The data of one event.
@@ -75,6 +77,26 @@ impl<'e> EventData<'e> {
     /// `job.started`: whether an earlier start goes on.
     pub fn is_resumed(self) -> bool {
         self.is("resumed")
+    }
+
+    /// `job.committed`: how many commits the task's target lacks.
+    pub fn commits(self) -> u64 {
+        self.0["commits"].as_u64().unwrap_or_default()
+    }
+
+    /// `job.committed`: whether the server committed changes that the agent had left.
+    pub fn is_leftovers(self) -> bool {
+        self.is("leftovers")
+    }
+
+    /// `job.used`: the agent, and the tokens and the cost of its run.
+    pub fn used(self) -> Option<(Actor, RunUsage)> {
+        let usage = RunUsage {
+            input_tokens: self.0["input_tokens"].as_u64()?,
+            output_tokens: self.0["output_tokens"].as_u64()?,
+            cost_micros: self.0["cost_micros"].as_u64(),
+        };
+        Some((self.text("agent")?.parse().ok()?, usage))
     }
 
     /// The runs of the job so far.

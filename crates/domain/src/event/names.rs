@@ -92,6 +92,12 @@ event_names! {
     JobHeld => "job.held",
         "Processes of an earlier run hold a job back.",
         ["job", "state", "attempt", "left"];
+    JobUsed => "job.used",
+        "The agent of a run reported its tokens and its cost, in millionths of a US dollar.",
+        ["job", "state", "attempt", "agent", "input_tokens", "output_tokens", "cost_micros"];
+    JobCommitted => "job.committed",
+        "A run ends with commits; `leftovers` says that the server committed changes the agent had left.",
+        ["job", "state", "attempt", "head", "commits", "leftovers"];
     JobRequeued => "job.requeued",
         "A lost job goes back to the queue.",
         ["job", "kind", "state", "tries", "attempt"];

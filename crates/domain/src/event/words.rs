@@ -103,6 +103,8 @@ fn verb(name: EventName, data: &Value) -> (String, &'static [&'static str]) {
         EventName::JobStarted => fixed("started a job"),
         EventName::JobStale => fixed("lost the runner of a job"),
         EventName::JobHeld => fixed("held a job back"),
+        EventName::JobUsed => fixed("noted the cost of a run of"),
+        EventName::JobCommitted => fixed("found commits of a run of"),
         EventName::JobRequeued => fixed("queued a job again"),
         EventName::JobSucceeded => fixed("succeeded with a job"),
         EventName::JobFailed => fixed("failed a job"),

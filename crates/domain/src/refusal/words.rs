@@ -64,6 +64,13 @@ impl Refusal {
                 }
                 None => format!("the verdict on {task} was withdrawn after you looked"),
             },
+            Self::WorkMoved { task, read, now } => match now {
+                Some(now) if now == read => {
+                    format!("files of {task} changed after you read commit {read}")
+                }
+                Some(now) => format!("you read commit {read} of {task}; its work is at {now} now"),
+                None => format!("you read commit {read} of {task}; its work cannot be read now"),
+            },
             Self::NotApproved { task } => {
                 format!("the settings require an approval before {task} is merged")
             }
@@ -258,6 +265,7 @@ impl Refusal {
             }
             Self::ReviewNotReady { .. } => "request_review puts the task into review",
             Self::ReviewDecided { .. } => "read the review as it stands now, then decide again",
+            Self::WorkMoved { .. } => "read the changes since, then decide again",
             Self::NotApproved { .. } => "approve the task first",
             Self::AgentAtWork { .. } => "stop the agent first, or wait until it ends",
             Self::NotAuto { .. } => "set the task's task_type to AUTO first",
@@ -443,6 +451,7 @@ impl Refusal {
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
             | Self::ReviewDecided { .. }
+            | Self::WorkMoved { .. }
             | Self::NotApproved { .. }
             | Self::AgentAtWork { .. }
             | Self::NotAuto { .. }

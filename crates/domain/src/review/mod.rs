@@ -2,6 +2,9 @@
 //! its author sees; a rejection sends drafts to the worker.
 
 pub mod answer;
+pub mod beside;
+pub mod follow;
+pub mod mark;
 pub mod message;
 pub mod snooze;
 pub mod verdict;

@@ -4,4 +4,5 @@ pub mod delivery;
 pub mod job;
 pub mod run;
 pub mod steps;
+pub mod usage;
 pub mod work;

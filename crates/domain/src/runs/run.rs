@@ -8,6 +8,7 @@ use crate::relay::JobSpec;
 use crate::relay::spec::Priority;
 use crate::runs::delivery::Webhook;
 use crate::runs::job::{Job, JobId, JobState};
+use crate::runs::usage::RunUsage;
 use crate::runs::work::WorkOrder;
 use crate::time::Timestamp;
 use crate::words::words;
@@ -64,6 +65,18 @@ pub struct Run {
     pub webhook: Option<Webhook>,
     /// The terminal of the newest run, once its agent is at work.
     pub terminal: Option<Terminal>,
+    /// The tokens and the cost of all runs so far, where their executors reported them.
+    pub usage: Option<RunUsage>,
+}
+
+/// The head of a task's work at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunCommit {
+    pub head: String,
+    /// The number of commits that the task's target lacks.
+    pub commits: u64,
+    /// Whether the server committed changes that the agent had left.
+    pub is_leftovers: bool,
 }
 
 /// A tmux session in which a person sees what the agent of a run prints, on the machine of the run.
@@ -142,6 +155,7 @@ impl Run {
             pr: None,
             webhook: None,
             terminal: None,
+            usage: None,
         }
     }
 
@@ -220,6 +234,12 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Whether a run of the job may have printed: its output is kept, or the run goes on.
+    pub fn may_have_printed(&self) -> bool {
+        let is_kept = self.run.artifact(ArtifactName::Logs).is_some();
+        is_kept || (self.run.started_at.is_some() && !self.job.is_over())
+    }
+
     /// The question that the agent waits on. In a run that is lost or over no agent waits.
     pub fn asks(&self) -> Option<&Question> {
         match self.job.state {

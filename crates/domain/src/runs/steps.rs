@@ -32,6 +32,8 @@ pub enum RunStepKind {
     Lost,
     /// The check with this index ran.
     Check { index: usize, is_pass: bool },
+    /// The run left so many commits; some of them may be the server's, of changes that were left uncommitted.
+    Commit { commits: u64, is_leftovers: bool },
     /// The task came into review, or its work was judged.
     Verdict(EventName),
     /// The job is over.
@@ -40,7 +42,7 @@ pub enum RunStepKind {
 
 impl RunStepKind {
     fn is_moment(self) -> bool {
-        matches!(self, Self::Check { .. } | Self::Verdict(_) | Self::End)
+        matches!(self, Self::Check { .. } | Self::Commit { .. } | Self::Verdict(_) | Self::End)
     }
 }
 
@@ -130,6 +132,10 @@ impl Track {
                 self.begin(RunStepKind::Question { number, granted: None }, at);
             }
             EventName::JobAnswered => self.answer(data.question(), data.is_granted(), at),
+            EventName::JobCommitted => {
+                let (commits, is_leftovers) = (data.commits(), data.is_leftovers());
+                self.begin(RunStepKind::Commit { commits, is_leftovers }, at);
+            }
             EventName::JobStale => {
                 self.end(at, |_| true);
                 self.begin(RunStepKind::Lost, at);
@@ -205,6 +211,9 @@ mod tests {
         let word = |kind: RunStepKind| match kind {
             RunStepKind::Question { number, granted } => format!("question {number} {granted:?}"),
             RunStepKind::Check { index, is_pass } => format!("check {index} {is_pass}"),
+            RunStepKind::Commit { commits, is_leftovers } => {
+                format!("commit {commits} {is_leftovers}")
+            }
             RunStepKind::Verdict(name) => name.as_str().to_owned(),
             plain => format!("{plain:?}").to_lowercase(),
         };
@@ -234,6 +243,7 @@ mod tests {
             own(34, EventName::JobAnswered, json!({"question": 1, "granted": true})),
             event(40, EventName::CheckRan, json!({"index": 1, "result": "fail"})),
             own(45, EventName::JobAsked, json!({"question": 2})),
+            own(49, EventName::JobCommitted, json!({"head": "3f2a1c9", "commits": 2})),
             event(50, EventName::ReviewRequested, none()),
             own(50, EventName::JobEnded, none()),
             event(60, EventName::ReviewApproved, none()),
@@ -247,6 +257,7 @@ mod tests {
             "question 1 Some(true) #1 30-34",
             "check 1 false #1 40-40",
             "question 2 None #1 45-50",
+            "commit 2 false #1 49-49",
             "review.requested #1 50-50",
             "end #1 50-50",
         ];

@@ -304,6 +304,33 @@ fn a_verdict_on_a_review_that_was_decided_since_is_refused() {
     );
 }
 
+/// `read` is the state of the files that a reviewer read, `work` the state of now.
+#[test]
+fn a_verdict_on_files_that_changed_since_is_refused() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  begin A as=s                                =>
+        ana approve A unmerged work=w1 read=w1          => REVIEW_NOT_READY
+        w1  ask A                                       =>
+        ana approve A unmerged work=w2 read=w1          => WORK_MOVED
+        ana approve A unmerged read=w1                  => WORK_MOVED
+        ana reject A work=w2 read=w1                    => WORK_MOVED
+        ana clear A work=w2 read=w1                     => WORK_MOVED
+        ana clear A approved work=w2 read=w1            => WORK_MOVED
+        ? A                                             => in_review w1
+        ana approve A unmerged work=w1 read=w1          =>
+        ben approve A work=w2 read=w1 seen=requested.0.0 => REVIEW_DECIDED
+        ana clear A approved work=w1 read=w1            => same
+        ana clear A approved work=w2                    => NOT_APPROVED
+        ana clear A work=w2                             => same
+        ana reject A work=w1 read=w1                    =>
+        ? A                                             => in_progress w1
+        ",
+    );
+}
+
 #[test]
 fn an_approval_counts_for_the_files_it_was_given_for() {
     table(

@@ -326,6 +326,7 @@ fn record(state: JobState, gone: bool) -> RunRecord {
         pr: None,
         webhook: None,
         terminal: None,
+        usage: None,
     };
     RunRecord { job, run }
 }

@@ -18,7 +18,7 @@ use crate::needs::Needs;
 use crate::policy::{Phase, Policy};
 use crate::pulls::LOCAL;
 use crate::refusal::Refusal;
-use crate::review::verdict::VerdictMark;
+use crate::review::mark::{ReviewMark, WorkRead};
 use crate::runs::job::{JobId, JobState};
 use crate::runs::run::OpenRuns;
 use crate::task::attempt::AttemptKind;
@@ -229,14 +229,14 @@ impl Model {
                 checked: self.checked(task, &option("ran"), option("tree")),
                 work: option("work"),
                 sends: ReviewSends::default(),
-                seen: self.verdict_seen(&option("seen")),
+                seen: review_seen(option("seen"), option("read")),
             }),
             "clear" => Command::ReviewClear {
                 task,
                 needs_approval: has("approved"),
                 checked: self.checked(task, &option("ran"), option("tree")),
                 work: option("work"),
-                seen: self.verdict_seen(&option("seen")),
+                seen: review_seen(option("seen"), option("read")),
             },
             "merged" | "unmergeable" | "rebased" | "conflict" => {
                 let files = vec!["a.rs".to_owned()];
@@ -408,11 +408,6 @@ impl Model {
     }
 
     /// `0:pass,1:fail`, run on the task as it is now.
-    /// The verdict that a line says its actor saw, as forms carry it.
-    fn verdict_seen(&self, text: &Option<String>) -> Option<VerdictMark> {
-        text.as_ref().map(|text| text.parse().expect("a verdict"))
-    }
-
     fn checked(&self, id: TaskId, ran: &Option<String>, tree: Option<String>) -> Option<Checked> {
         let TaskRows { task, deps, .. } = self.rows.tasks.get(&id)?;
         let verdict = |pass| Verdict {
@@ -494,4 +489,11 @@ fn check(word: &str) -> Option<NewCheck> {
         }
         cmd => Some(NewCheck { desc: cmd.into(), cmd: Some(cmd.into()), ..NewCheck::default() }),
     }
+}
+
+/// The review that a line says its actor saw: a verdict as forms carry it, and the state of the files.
+fn review_seen(verdict: Option<String>, read: Option<String>) -> ReviewMark {
+    let work =
+        read.map(|tree| WorkRead { tree, head: "aaaa".into(), head_now: Some("bbbb".into()) });
+    ReviewMark { verdict: verdict.map(|text| text.parse().expect("a verdict")), work }
 }

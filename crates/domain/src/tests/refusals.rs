@@ -146,6 +146,7 @@ fn examples() -> Vec<Refusal> {
             saw: ReviewState::Requested,
             now: Some((ReviewState::Approved, actor("ana"), Timestamp(0))),
         },
+        Refusal::WorkMoved { task: a, read: text("3f2a1c9"), now: Some(text("9ab04e1")) },
         Refusal::NotApproved { task: a },
         Refusal::AgentAtWork { task: a, agent: actor("bob"), action: ReviewAction::Merge },
         Refusal::NotPair { task: a },

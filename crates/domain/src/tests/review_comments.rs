@@ -46,7 +46,7 @@ fn reject(sends: ReviewSends) -> Command {
         checked: None,
         work: None,
         sends,
-        seen: None,
+        seen: Default::default(),
     })
 }
 

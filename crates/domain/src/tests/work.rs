@@ -103,7 +103,7 @@ impl Works {
                 needs_approval: false,
                 checked: None,
                 work: None,
-                seen: None,
+                seen: Default::default(),
             },
             "says" => end(WorkEnd::Replied { reply: rest.into(), ending: ending(rest) }),
             "fails" => end(WorkEnd::Failed { reason: "exit 3".into() }),

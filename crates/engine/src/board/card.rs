@@ -10,11 +10,12 @@ use callboard_domain::decide::{label_of, same_column};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
 use callboard_domain::policy::Phase;
-use callboard_domain::review::verdict::VerdictMark;
+use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::runs::job::JobId;
 use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery};
 
+use crate::board::workspace::head_of;
 use crate::context::{OpContext, PersonVerb, Scope};
 use crate::ports::{Turn, WorktreeFault};
 use crate::{At, Engine, EngineError};
@@ -188,17 +189,17 @@ impl Engine {
         task: TaskId,
         feedback: String,
     ) -> Result<At<TaskRecord>, EngineError> {
-        self.approve(op, task, feedback, (true, None)).await
+        self.approve(op, task, feedback, (true, ReviewMark::default())).await
     }
 
     /// Approves a task as any caller that may write, without the standing of a reviewer. The approval of a caller
-    /// that saw another verdict than the one that stands is refused.
+    /// that saw another verdict than the one that stands, or read other files, is refused.
     pub async fn task_approve(
         &self,
         op: &OpContext,
         task: TaskId,
         feedback: String,
-        seen: Option<VerdictMark>,
+        seen: ReviewMark,
     ) -> Result<At<TaskRecord>, EngineError> {
         self.approve(op, task, feedback, (false, seen)).await
     }
@@ -208,18 +209,22 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
         feedback: String,
-        (as_reviewer, verdict_seen): (bool, Option<VerdictMark>),
+        (as_reviewer, mut mark): (bool, ReviewMark),
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge_verb_on(op.tool, PersonVerb::Approve, task)?;
         op.principal.judge_one_client(op.tool)?;
         let seen = self.card_get(op, task).await?.it;
         let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;
-        let record = seen.record;
-        let (work, checks) = match record.task.phase {
+        let (work, checks) = match seen.record.task.phase {
             Phase::Review => {
                 // An approval is always bound to the files, even if nothing else needs them.
-                let work = self.work_of(&op.principal.org, &record).await?;
-                (work, self.seen_towards(op, &record, Phase::ClosedDone).await?.1)
+                let work = self.work_beside(op, &seen, &mut mark).await?;
+                // No check runs for an approval that the transaction refuses.
+                let checks = match mark.judge_work(task, work.as_deref()) {
+                    Ok(()) => self.seen_towards(op, &seen.record, Phase::ClosedDone).await?.1,
+                    Err(_) => None,
+                };
+                (work, checks)
             }
             Phase::Initial | Phase::Working | Phase::ClosedDone | Phase::ClosedCanceled => {
                 (None, None)
@@ -228,9 +233,22 @@ impl Engine {
         let (checked, _turn) = checks.unzip();
         let verdict = ReviewVerdict::Approve { unmerged, as_reviewer };
         let sends = ReviewSends::default();
-        let seen = verdict_seen;
-        let decision = ReviewDecide { task, verdict, feedback, checked, work, sends, seen };
-        self.review_decide(op, &record, decision).await
+        let decision = ReviewDecide { task, verdict, feedback, checked, work, sends, seen: mark };
+        self.review_decide(op, &seen.record, decision).await
+    }
+
+    /// The state of a task's files now. A mark of other files gets the commit of now, which its refusal names.
+    pub(crate) async fn work_beside(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+        mark: &mut ReviewMark,
+    ) -> Result<Option<String>, EngineError> {
+        let work = self.work_of(&op.principal.org, &seen.record).await?;
+        if let Some(read) = mark.work.as_mut().filter(|read| Some(&read.tree) != work.as_ref()) {
+            read.head_now = head_of(&self.workspace_get(op, seen).await?);
+        }
+        Ok(work)
     }
 
     pub(crate) async fn review_decide(

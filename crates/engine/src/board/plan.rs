@@ -72,6 +72,20 @@ impl Engine {
         Ok(found)
     }
 
+    /// Open tasks whose titles are much like this one, the most alike first.
+    pub async fn task_alike(&self, op: &OpContext, title: &str) -> Result<Vec<Task>, EngineError> {
+        let open = self.task_graph(op, GraphFilter::default()).await?.it.rows;
+        let words = terms(title);
+        let alike = open.into_values().filter_map(|row| {
+            let likeness = likeness(&words, &terms(&row.task.title))?;
+            Some((likeness, row.task))
+        });
+        let mut found: Vec<(usize, Task)> = alike.collect();
+        found.sort_by_key(|(likeness, task)| (usize::MAX - likeness, task.id));
+        found.truncate(OVERLAPS_MAX);
+        Ok(found.into_iter().map(|(_, task)| task).collect())
+    }
+
     /// Approves a plan and creates its tasks in the project of the caller's new tasks.
     pub async fn plan_approve(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
         op.principal.judge_outside(op.tool, NEW_TASK)?;

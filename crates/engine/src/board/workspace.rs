@@ -64,6 +64,14 @@ pub struct WorkspaceSeen {
     pub state: Result<Option<WorktreeState>, WorktreeFault>,
 }
 
+/// The head of the first repository with a worktree.
+pub(crate) fn head_of(places: &[WorkspaceSeen]) -> Option<String> {
+    places.iter().find_map(|seen| match &seen.state {
+        Ok(Some(state)) => Some(state.head.clone()),
+        Ok(None) | Err(_) => None,
+    })
+}
+
 /// The message of the commit for an agent's uncommitted changes.
 pub(crate) fn leftovers(task: TaskId) -> String {
     format!("chore: adding uncommitted agent changes ({task})")

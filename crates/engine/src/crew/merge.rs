@@ -13,6 +13,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::pulls::review::{self, ReviewPull};
 use callboard_domain::pulls::{LOCAL, Pull};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::review::mark::ReviewMark;
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::leftovers;
@@ -139,7 +140,8 @@ impl Engine {
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
         let work = self.work_for_label(&op.principal.org, &seen.record, &done).await?;
         let (checked, _turn) = self.checks_for_label(op, &seen.record, &done).await?.unzip();
-        let clear = Command::ReviewClear { task, needs_approval: false, checked, work, seen: None };
+        let (needs_approval, seen) = (false, ReviewMark::default());
+        let clear = Command::ReviewClear { task, needs_approval, checked, work, seen };
         self.act(&op.unkeyed(), clear).await?;
         Ok(())
     }

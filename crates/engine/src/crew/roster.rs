@@ -1,6 +1,7 @@
 //! Who does what: every actor with an attempt in a span of time, and every agent of the crew. Reads only.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::crew::record::{WorkRecord, state_outside};
@@ -8,6 +9,7 @@ use callboard_domain::crew::{Agent, AgentId, AgentState};
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::AttemptId;
 use callboard_domain::policy::Policy;
+use callboard_domain::runs::usage::RunUsage;
 use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState, Health};
 use callboard_domain::task::{Task, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -23,6 +25,9 @@ const ACTORS_MAX: usize = 50;
 const AGENTS_MAX: usize = 100;
 /// How many of the newest events are searched for heartbeats.
 const EVENTS_SEARCHED: usize = 1000;
+
+/// How far back actors are searched.
+const SEARCHED_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// The span of a roster.
 #[derive(Clone, Debug)]
@@ -58,6 +63,8 @@ pub struct ActorSeen {
     /// Oldest first.
     pub work: Vec<WorkSpan>,
     pub record: WorkRecord,
+    /// The tokens and the cost of its runs in the span; `None` where no run reported them.
+    pub usage: Option<RunUsage>,
 }
 
 /// An attempt in the span, with the heartbeats that the newest events tell of.
@@ -95,6 +102,9 @@ impl Engine {
         found.truncate(ATTEMPTS_MAX);
         let newest = BackQuery::of(org.clone(), EVENTS_SEARCHED);
         let mut heartbeats = heartbeats(&store.events_back(newest).await?);
+        let names = Some(vec![EventName::JobUsed]);
+        let used = BackQuery { names, ..BackQuery::of(org.clone(), EVENTS_SEARCHED) };
+        let used = used_by(&store.events_back(used).await?, from..=until);
         let mut agents: HashMap<AgentId, Agent> = match &actor {
             None => {
                 let agents = self.agent_list(op, None, None, AGENTS_MAX).await?;
@@ -133,9 +143,36 @@ impl Engine {
         let mut actors = Vec::new();
         for (actor, work) in work {
             let agent = agents.remove(&AgentId::of(&actor));
-            actors.push(self.actor_seen(op, actor, agent, work).await?);
+            let usage = used.get(&actor).copied();
+            actors.push(ActorSeen { usage, ..self.actor_seen(op, actor, agent, work).await? });
         }
         Ok(At { it: Roster { actors, left_out, is_cut }, now })
+    }
+
+    /// Actors whose names hold these words, in the order of the names: agents of the crew, and actors with an attempt
+    /// in the last month.
+    pub async fn actor_search(
+        &self,
+        op: &OpContext,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<Actor>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let until = store.now();
+        let from = until.plus_ms(-SEARCHED_MS);
+        let span = AttemptSpan { org: org.clone(), actor: None, from, until, limit: ATTEMPTS_MAX };
+        let attempts = store.attempts_within(span).await?;
+        let agents = self.agent_list(op, None, None, AGENTS_MAX).await?;
+        let known = attempts.into_iter().map(|seen| seen.attempt.actor);
+        let known = known.chain(agents.into_iter().map(|agent| agent.id.actor()));
+        let words = words.to_lowercase();
+        let mut found: Vec<Actor> =
+            known.filter(|actor| actor.to_string().to_lowercase().contains(&words)).collect();
+        found.sort();
+        found.dedup();
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn actor_seen(
@@ -176,8 +213,21 @@ impl Engine {
         };
         let seen_at = agent.as_ref().map(|(agent, _)| agent.last_active_at);
         let heard_at = beat_at.or(ended_at).max(seen_at);
-        Ok(ActorSeen { actor, agent, state, task, heard_at, silent_since, work, record })
+        let usage = None;
+        Ok(ActorSeen { actor, agent, state, task, heard_at, silent_since, work, record, usage })
     }
+}
+
+/// The tokens and the cost of each agent in a span of time, as the events tell of them.
+fn used_by(events: &[LoggedEvent], span: RangeInclusive<Timestamp>) -> HashMap<Actor, RunUsage> {
+    let mut all: HashMap<Actor, RunUsage> = HashMap::new();
+    for event in events.iter().filter(|event| span.contains(&event.at)) {
+        if let Some((actor, usage)) = event.read().used() {
+            let known = all.entry(actor).or_default();
+            *known = known.plus(usage);
+        }
+    }
+    all
 }
 
 /// The attempt as it stands at `now`, and its task if the attempt is the task's newest.

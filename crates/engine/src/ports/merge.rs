@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use callboard_domain::review::verdict::VerdictMark;
+use callboard_domain::review::mark::ReviewMark;
 
 use super::{Turn, Worktree, WorktreeFault};
 
@@ -56,14 +56,14 @@ pub struct MergeOrder {
 }
 
 /// Options of a merge that a person asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeWish {
     /// Push the target to `origin`, whatever the settings say.
     pub push: bool,
     /// Merge changes of Callboard's own settings as well.
     pub settings: bool,
-    /// The verdict that the person saw; the merge is refused if another one stands.
-    pub seen: Option<VerdictMark>,
+    /// The review as the person saw it; the merge is refused if it went on since.
+    pub seen: ReviewMark,
 }
 
 /// The changed files that hold settings of Callboard. What is merged there decides what runs on the machines of users

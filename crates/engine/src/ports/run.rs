@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
+use callboard_domain::runs::usage::RunUsage;
 use tokio_util::sync::CancellationToken;
 
 /// The problem with a local repository that may not be used, or is not there.
@@ -87,6 +88,8 @@ pub struct RunReport {
     pub out: Option<String>,
     /// logs.txt of this attempt; never empty.
     pub logs: String,
+    /// The tokens and the cost, if the executor reported them.
+    pub usage: Option<RunUsage>,
 }
 
 /// An order to make a branch of a patch.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::runs::run::Terminal;
+use callboard_domain::runs::usage::RunUsage;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -95,6 +96,8 @@ pub struct WorkReport {
     pub end: Worked,
     /// The output, with secrets replaced; never empty.
     pub logs: String,
+    /// The tokens and the cost, if the executor reported them.
+    pub usage: Option<RunUsage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use callboard_domain::decide::rejected;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::review::answer::{CommentState, comment_state};
-use callboard_domain::review::verdict::VerdictMark;
+use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::review::{DiffSide, ReviewComment, SentComment};
 use callboard_domain::task::TaskRecord;
 
 use crate::board::card::CardSeen;
-use crate::board::workspace::WorkspaceSeen;
+use crate::board::workspace::{WorkspaceSeen, head_of};
 use crate::context::{OpContext, PersonVerb, Scope};
 use crate::ports::FileFault;
 use crate::{At, Engine, EngineError};
@@ -34,14 +34,15 @@ pub struct Rejection {
     pub with_drafts: bool,
     /// The commit that the caller saw; `None`: with comments, the head of the task's workspace here.
     pub head: Option<String>,
-    /// The verdict that the caller saw.
-    pub seen: Option<VerdictMark>,
+    /// The review as the caller saw it.
+    pub seen: ReviewMark,
 }
 
 impl Rejection {
     /// A rejection without comments.
     pub fn of(feedback: String, to: Phase) -> Self {
-        Self { feedback, to, comments: Vec::new(), with_drafts: false, head: None, seen: None }
+        let (comments, head, seen) = (Vec::new(), None, ReviewMark::default());
+        Self { feedback, to, comments, with_drafts: false, head, seen }
     }
 }
 
@@ -72,17 +73,21 @@ impl Engine {
         task: TaskId,
         rejection: Rejection,
     ) -> Result<At<TaskRecord>, EngineError> {
-        let record = self.task_get(op, task).await?.it;
+        let card = self.card_get(op, task).await?.it;
         op.principal.judge_verb_on(op.tool, PersonVerb::SendBack, task)?;
         if rejection.with_drafts {
             self.review_drafts_follow(op, task).await?;
         }
         let sends = self.sends(op, task, &rejection).await?;
         let verdict = ReviewVerdict::Reject { to: rejection.to };
-        let feedback = rejection.feedback;
-        let (checked, work, seen) = (None, None, rejection.seen);
+        let Rejection { feedback, mut seen, .. } = rejection;
+        let work = match seen.work {
+            Some(_) => self.work_beside(op, &card, &mut seen).await?,
+            None => None,
+        };
+        let checked = None;
         let decision = ReviewDecide { task, verdict, feedback, checked, work, sends, seen };
-        self.review_decide(op, &record, decision).await
+        self.review_decide(op, &card.record, decision).await
     }
 
     /// The exact text that `review_reject` would send now. Nothing changes.
@@ -209,12 +214,4 @@ fn place_of_path<'p>(
             Some((*seen, below))
         }),
     }
-}
-
-/// The head of the first repository with a worktree.
-fn head_of(places: &[WorkspaceSeen]) -> Option<String> {
-    places.iter().find_map(|seen| match &seen.state {
-        Ok(Some(state)) => Some(state.head.clone()),
-        Ok(None) | Err(_) => None,
-    })
 }

@@ -133,6 +133,17 @@ impl Engine {
         Ok(At { it: (waiting, more), now: self.parts.store.now() })
     }
 
+    /// The state of a task's files now, by which a decision names the files that its reader read. A page asks before it
+    /// reads the changes: files that change meanwhile then count as not read.
+    pub async fn review_work(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Option<String>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        self.work_of(&op.principal.org, &record).await
+    }
+
     /// A task with its work for review. A fault of git becomes part of the result, in git's words.
     pub async fn review_get(
         &self,

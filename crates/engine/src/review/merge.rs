@@ -10,7 +10,7 @@ use callboard_domain::decide::{
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::{Refusal, ReviewAction};
-use callboard_domain::review::verdict::VerdictMark;
+use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::task::TaskRecord;
 
 use crate::board::card::CardSeen;
@@ -104,7 +104,7 @@ impl Engine {
         let needs_approval = settings.require_review_approval;
         // Judged before git does anything; the transaction judges again.
         // A merge that was published by an earlier call, whose answer was lost, is answered again.
-        match self.gate_of(org, &seen, needs_approval, wish.seen).await? {
+        match self.gate_of(op, &seen, needs_approval, &wish.seen).await? {
             MergeGate::Open | MergeGate::Occupied(_) => {}
             MergeGate::Merged(commit) => {
                 let merged = Merged { commit: Some(commit), ..Merged::default() };
@@ -119,7 +119,7 @@ impl Engine {
             return Ok(Reviewed { record: seen.record, end });
         };
         if let MergeGate::Occupied(agent) =
-            self.gate_of(org, &seen, needs_approval, wish.seen).await?
+            self.gate_of(op, &seen, needs_approval, &wish.seen).await?
         {
             return Err(at_work(&seen.record.task, agent, ReviewAction::Merge).into());
         }
@@ -150,7 +150,7 @@ impl Engine {
         let mut tries = 0;
         let merged = loop {
             tries += 1;
-            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, wish)).await {
+            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, &wish)).await {
                 Ok(parts) => break Ok(parts),
                 // The target moved between the checks and the publication, so the merged files were not the checked
                 // ones.
@@ -185,18 +185,19 @@ impl Engine {
     /// Whether the task may be merged, judged by its own files as they are now.
     async fn gate_of(
         &self,
-        org: &str,
+        op: &OpContext,
         seen: &CardSeen,
         approval: bool,
-        verdict: Option<VerdictMark>,
+        mark: &ReviewMark,
     ) -> Result<MergeGate, EngineError> {
         let CardSeen { record, card } = seen;
-        let work = match approval {
-            true => self.work_of(org, record).await?,
+        let mut mark = mark.clone();
+        let work = match approval || mark.work.is_some() {
+            true => self.work_beside(op, seen, &mut mark).await?,
             false => None,
         };
-        let agent = self.agent_at_work(org, seen).await?;
-        let needs = MergeNeeds { approval, work: work.as_deref(), seen: verdict };
+        let agent = self.agent_at_work(&op.principal.org, seen).await?;
+        let needs = MergeNeeds { approval, work: work.as_deref(), seen: Some(&mark) };
         Ok(merge_gate(&record.task, card, agent, needs)?)
     }
 
@@ -209,13 +210,13 @@ impl Engine {
         shop: &Workshop,
         task: TaskId,
         orders: Vec<MergeOrder>,
-        (needs_approval, wish): (bool, MergeWish),
+        (needs_approval, wish): (bool, &MergeWish),
     ) -> Result<Vec<MergedPart>, MergeStop> {
         let prepared = shop.merges.merge_prepare(orders).await?;
         let cleared = async {
             let checks = self.checks_of_merge(op, shop, task, &prepared).await?;
             let (checked, _turn) = checks.unzip();
-            Ok(self.merge_cleared(op, task, (needs_approval, wish.seen), checked).await?)
+            Ok(self.merge_cleared(op, task, (needs_approval, wish.seen.clone()), checked).await?)
         };
         match cleared.await {
             Ok(()) => Ok(shop.merges.merge_publish(prepared, wish.push).await?),
@@ -227,16 +228,16 @@ impl Engine {
     }
 
     /// Asks `decide` with the task's own files as they are now. A commit made until now is either part of the prepared
-    /// merge, or it makes the approval stale.
+    /// merge, or it makes the approval stale, or it is not the work that the person read.
     async fn merge_cleared(
         &self,
         op: &OpContext,
         task: TaskId,
-        (needs_approval, seen): (bool, Option<VerdictMark>),
+        (needs_approval, mut seen): (bool, ReviewMark),
         checked: Option<Checked>,
     ) -> Result<(), EngineError> {
-        let record = self.task_get(op, task).await?.it;
-        let work = self.work_of(&op.principal.org, &record).await?;
+        let card = self.card_get(op, task).await?.it;
+        let work = self.work_beside(op, &card, &mut seen).await?;
         let clear = Command::ReviewClear { task, needs_approval, checked, work, seen };
         self.act(&op.unkeyed(), clear).await?;
         Ok(())

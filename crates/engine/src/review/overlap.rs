@@ -1,13 +1,12 @@
 //! Tasks beside a review: tasks at work that change its files as well, because the second merge may meet a conflict,
 //! and the review that comes next. A page waits for the answer, so few tasks are looked at, for a short time.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_domain::decide::verification::waits_for_person;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::review::beside::{RepoFiles, next_of, shared_files};
 use callboard_domain::task::Task;
 use callboard_store::{CardQuery, CardRow};
 use tokio::time::{Instant, timeout_at};
@@ -45,14 +44,16 @@ impl Engine {
         seen: &ReviewSeen,
     ) -> Result<Overlaps, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        let own: HashSet<(PathBuf, &str)> = seen
+        let own: Vec<(String, &str)> = seen
             .work
             .iter()
             .filter_map(|work| Some((work.part.worktree.as_ref()?, work.looked.as_ref().ok()?)))
             .flat_map(|(worktree, look)| {
-                look.files.iter().map(|file| (worktree.repo.clone(), file.path.as_str()))
+                let repo = worktree.repo.display().to_string();
+                look.files.iter().map(move |file| (repo.clone(), file.path.as_str()))
             })
             .collect();
+        let own: RepoFiles<'_> = own.iter().map(|(repo, path)| (repo.as_str(), *path)).collect();
         if own.is_empty() {
             return Ok(Overlaps::default());
         }
@@ -63,10 +64,8 @@ impl Engine {
         for row in rows.into_iter().filter(|row| row.task.id != this) {
             match timeout_at(until, self.files_at_work(op, &row)).await {
                 Ok(theirs) => {
-                    let both =
-                        theirs.iter().filter(|(repo, file)| own.contains(&(repo.clone(), file)));
-                    let mut files: Vec<String> = both.map(|(_, file)| file.clone()).collect();
-                    files.sort_unstable();
+                    let theirs = theirs.iter().map(|(repo, path)| (repo.as_str(), path.as_str()));
+                    let files = shared_files(&own, &theirs.collect());
                     if !files.is_empty() {
                         overlaps.tasks.push(Overlap { task: row.task, files });
                     }
@@ -81,14 +80,15 @@ impl Engine {
     }
 
     /// The changed files of a task, with their repositories; none where git cannot tell.
-    async fn files_at_work(&self, op: &OpContext, row: &CardRow) -> Vec<(PathBuf, String)> {
+    async fn files_at_work(&self, op: &OpContext, row: &CardRow) -> Vec<(String, String)> {
         let Some(shop) = &self.parts.workshop else { return Vec::new() };
         let found = self.workspace_find(&op.principal.org, &row.task, &row.card).await;
         let mut files = Vec::new();
         for part in found.into_iter().flatten().flatten() {
             let Some(worktree) = &part.worktree else { continue };
             if let Ok(state) = shop.worktrees.worktree_state(worktree, &part.target).await {
-                files.extend(state.changed.into_iter().map(|file| (worktree.repo.clone(), file)));
+                let repo = worktree.repo.display().to_string();
+                files.extend(state.changed.into_iter().map(|file| (repo.clone(), file)));
             }
         }
         files
@@ -103,10 +103,9 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let mut rows = self.cards_in(op, Phase::Review, REVIEWS_MAX).await?;
         rows.retain(|row| waits_for_person(&row.task) || row.task.id == task);
-        let place = rows.iter().position(|row| row.task.id == task);
-        let rest = place.map_or(&rows[..], |place| &rows[place + 1..]);
-        let next = rest.iter().chain(&rows).find(|row| row.task.id != task);
-        Ok(next.map(|row| row.task.clone()))
+        let ids: Vec<TaskId> = rows.iter().map(|row| row.task.id).collect();
+        let next = next_of(&ids, &task);
+        Ok(rows.into_iter().map(|row| row.task).find(|row| Some(&row.id) == next))
     }
 
     /// The first tasks of a phase, in the order of the board.

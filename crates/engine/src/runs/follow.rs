@@ -75,7 +75,8 @@ impl Engine {
         Ok(self.parts.store.works(&op.principal.org, &[task], 1).await?.pop())
     }
 
-    /// The newest run on a task that began, else the newest one. A start that waits has printed nothing.
+    /// The newest run on a task that printed something or may print, else the newest one. A start that waits has printed
+    /// nothing, and a run that never came up left nothing.
     pub async fn work_printed(
         &self,
         op: &OpContext,
@@ -83,8 +84,9 @@ impl Engine {
     ) -> Result<Option<RunRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let mut runs = self.parts.store.works(&op.principal.org, &[task], RUNS_MAX).await?;
-        let begun = runs.iter().position(|record| record.run.started_at.is_some());
-        Ok((!runs.is_empty()).then(|| runs.swap_remove(begun.unwrap_or(0))))
+        let begun = || runs.iter().position(|record| record.run.started_at.is_some());
+        let printed = runs.iter().position(RunRecord::may_have_printed).or_else(begun);
+        Ok((!runs.is_empty()).then(|| runs.swap_remove(printed.unwrap_or(0))))
     }
 }
 

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::command::{Command, RunLease, RunSettle};
 use callboard_domain::event::EventName;
 use callboard_domain::ids::AttemptId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::RunVerdict;
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
-use callboard_domain::runs::run::{ArtifactName, Order, RunRecord};
+use callboard_domain::runs::run::{ArtifactName, Order, RunRecord, holder};
+use callboard_domain::runs::usage::RunUsage;
 use callboard_store::{DueJob, RunSeen};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -280,6 +282,7 @@ impl Engine {
                 (work.await, false)
             }
         };
+        self.run_used(taken, &holder(), report.usage).await?;
         // The artifacts are stored before the result: a client that hears of the end finds everything.
         let patch = report.patch.clone().filter(|patch| !patch.trim().is_empty());
         let (verdict, logs) = (report.verdict, std::mem::take(&mut report.logs));
@@ -376,6 +379,21 @@ impl Engine {
     pub(crate) async fn run_is_ours(&self, taken: &LeasedRun) -> Result<bool, EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         Ok(now.is_some_and(|now| is_of(&now.record, taken)))
+    }
+
+    /// Records the tokens and the cost of a run, if its executor reported them.
+    pub(crate) async fn run_used(
+        &self,
+        taken: &LeasedRun,
+        agent: &Actor,
+        usage: Option<RunUsage>,
+    ) -> Result<(), EngineError> {
+        let Some(usage) = usage else { return Ok(()) };
+        let (job, fence, agent) = (taken.job, taken.fence, agent.clone());
+        match self.act_as_runner(&taken.org, Command::RunUse { job, fence, agent, usage }).await {
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Records the result of a run.

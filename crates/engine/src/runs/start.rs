@@ -17,7 +17,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
-use callboard_domain::runs::run::{ArtifactName, Run};
+use callboard_domain::runs::run::{ArtifactName, Run, RunCommit};
 use callboard_domain::runs::work::ending::{Ending, ending};
 use callboard_domain::runs::work::{Role, WorkEnd, WorkOrder};
 use callboard_domain::task::TaskRecord;
@@ -255,6 +255,7 @@ impl Engine {
         }
         let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
         self.work_logs_keep(taken, taken.fence, report.logs).await?;
+        self.run_used(taken, &ground.agent, report.usage).await?;
         let end = match report.end {
             Worked::NotStarted(reason) => WorkEnd::NotStarted { reason },
             Worked::Failed(reason) => WorkEnd::Failed { reason },
@@ -262,8 +263,12 @@ impl Engine {
             Worked::Replied(reply) => {
                 let ending = ending(&reply);
                 let is_ours = self.run_is_ours(taken).await?;
+                let mut is_leftovers = false;
                 if is_ours && self.is_handed_over(ground, ending.as_ref()).await? {
-                    self.leftovers(ground, &parts).await;
+                    is_leftovers = self.leftovers(ground, &parts).await;
+                }
+                if is_ours && ground.order.role != Role::Reviewer {
+                    self.work_committed(ground, &parts, is_leftovers).await?;
                 }
                 WorkEnd::Replied { reply, ending }
             }
@@ -324,7 +329,7 @@ impl Engine {
             Err(words) => {
                 let reason = format!("The agent cannot reach the board: {words}");
                 let logs = format!("{reason}\n");
-                return Ok(WorkReport { end: Worked::NotStarted(reason), logs });
+                return Ok(WorkReport { end: Worked::NotStarted(reason), logs, usage: None });
             }
         };
         let (up, is_up) = oneshot::channel();
@@ -490,15 +495,42 @@ impl Engine {
         }
     }
 
-    /// Commits an agent's uncommitted changes; changes that cannot be committed stay where they are.
-    async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) {
-        let Some(shop) = &self.parts.workshop else { return };
+    /// Commits an agent's uncommitted changes; changes that cannot be committed stay where they are. Returns whether
+    /// there were any.
+    async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) -> bool {
+        let Some(shop) = &self.parts.workshop else { return false };
         let id = ground.record.task.id;
         let message = leftovers(id);
+        let mut is_any = false;
         for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
-            if let Err(fault) = shop.worktrees.leftovers_commit(place, &message).await {
-                tracing::warn!(%fault, task = %id, "cannot commit the leftovers of an agent");
+            match shop.worktrees.leftovers_commit(place, &message).await {
+                Ok(commit) => is_any |= commit.is_some(),
+                Err(fault) => {
+                    tracing::warn!(%fault, task = %id, "cannot commit the leftovers of an agent");
+                }
             }
+        }
+        is_any
+    }
+
+    /// Records the head of the work after a run, if there are commits. Where git cannot tell, nothing is recorded.
+    async fn work_committed(
+        &self,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+        is_leftovers: bool,
+    ) -> Result<(), EngineError> {
+        let (Some(shop), Some(part)) = (&self.parts.workshop, parts.first()) else { return Ok(()) };
+        let Some(place) = &part.worktree else { return Ok(()) };
+        let state = shop.worktrees.worktree_state(place, &part.target).await;
+        let Some(state) = state.ok().filter(|state| state.commits > 0) else { return Ok(()) };
+        let LeasedRun { org, job, fence } = &ground.taken;
+        let (head, commits) = (state.head, state.commits);
+        let commit = RunCommit { head, commits, is_leftovers };
+        let (job, fence) = (*job, *fence);
+        match self.act_as_runner(org, Command::RunCommit { job, fence, commit }).await {
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

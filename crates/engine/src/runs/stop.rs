@@ -13,7 +13,7 @@ use callboard_domain::runs::work::judge_running;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::context::OpContext;
+use crate::context::{OpContext, Scope};
 use crate::job::LeasedJob;
 use crate::runs::start::BATCH;
 use crate::{Engine, EngineError};
@@ -92,6 +92,13 @@ impl Engine {
         let left = self.works_left(&op.principal.org, task).await?;
         judge_running(task, !left.is_empty())?;
         Ok((self.works_end(op, &left).await?, left))
+    }
+
+    /// Whether `agent_stop` has anything to end: a run of this board that goes on, or waits to begin. An agent that
+    /// connected by itself runs elsewhere.
+    pub async fn agent_stops(&self, op: &OpContext, task: TaskId) -> Result<bool, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(!self.works_left(&op.principal.org, task).await?.is_empty())
     }
 
     pub(crate) async fn works_end(

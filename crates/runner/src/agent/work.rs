@@ -51,7 +51,8 @@ impl Workers for LocalAgents {
             Worked::Replied(_) => "the agent ended its turn",
             Worked::Stopped => "stopped",
         });
-        WorkReport { end, logs: log.finish(self.settings.artifact_bytes_max) }
+        let usage = log.usage;
+        WorkReport { end, logs: log.finish(self.settings.artifact_bytes_max), usage }
     }
 
     fn executors(&self) -> Option<Vec<String>> {
@@ -169,6 +170,7 @@ impl LocalAgents {
         if let Some(terminal) = terminal {
             terminal.close().await;
         }
+        log.usage = ran.usage;
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         // The scratch folder goes, and with it the file that holds the token.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::{Call, failed, not_started};
 use super::heard::Heard;
 use super::mcp;
+use super::usage::Reported;
 use super::wire::{Message, Wire};
 use super::{ExecutorReport, Ran};
 use crate::budget::Budget;
@@ -43,12 +44,13 @@ pub(crate) async fn run(
     let servers = mcp::session_servers(call.server);
     let has_board = call.server.is_some();
     let mut heard = Heard::new(bytes_max, call.leash.printed.clone());
+    let mut reported = Reported::default();
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
         let (said, ack) = Default::default();
         let says = says.take();
-        let (heard, company) = (&mut heard, &company);
-        let session = Session { wire, heard, has_board, company, says, said, ack, stop };
+        let (heard, reported, company) = (&mut heard, &mut reported, &company);
+        let session = Session { wire, heard, reported, has_board, company, says, said, ack, stop };
         session.prompt(&prompt, &model, json!({"cwd": workdir, "mcpServers": servers})).await
     };
     let (turn, ended) = match converse(call.program(), stop, talk).await {
@@ -74,7 +76,7 @@ pub(crate) async fn run(
             ExecutorReport::Failed(failed(executor, code, ended.signal, &stderr))
         }
     };
-    Ran { said, stdout: heard.transcript(), stderr }
+    Ran { said, stdout: heard.transcript(), stderr, usage: reported.usage() }
 }
 
 enum Broken {
@@ -87,6 +89,7 @@ enum Broken {
 struct Session<'a, 'c> {
     wire: Wire,
     heard: &'a mut Heard,
+    reported: &'a mut Reported,
     /// Whether the run has a connection to the board.
     has_board: bool,
     company: &'a Company<'c>,
@@ -121,6 +124,9 @@ impl Session<'_, '_> {
         loop {
             let wish = json!({"sessionId": id, "prompt": [{"type": "text", "text": text}]});
             let turn = self.request("session/prompt", wish, Some(&id)).await;
+            if let Ok(answer) = &turn {
+                self.reported.turn(answer);
+            }
             let said = self.said.take().filter(|_| !self.stop.is_cancelled());
             match (turn, said) {
                 // Some agents answer an interrupted turn with an error.
@@ -194,6 +200,7 @@ impl Session<'_, '_> {
                 }
                 Message::Answer { .. } => {}
                 Message::Notice { method, params } if method == "session/update" => {
+                    self.reported.update(&params["update"]);
                     self.heard.update(&params["update"]);
                 }
                 Message::Notice { .. } => {}

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::mcp::{self, BoardServer};
 use super::settings::{ExecutorSettings, OutputFrom, PromptBy};
-use super::{ExecutorReport, Ran};
+use super::{ExecutorReport, Ran, usage};
 use crate::environment::Variables;
 use crate::process::{self, Leash, Output, ProcessEnd, Program};
 use crate::run_log::text_of;
@@ -163,6 +163,10 @@ pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
     };
     let (stdout, stderr) = (ended.stdout.ends(), ended.stderr.ends());
     let (stdout_text, stderr_text) = (text_of(&stdout), text_of(&stderr));
+    let usage = match &executor.output {
+        OutputFrom::Json(_) => usage::printed(&String::from_utf8_lossy(&stdout.tail)),
+        OutputFrom::Text | OutputFrom::File => None,
+    };
     let said = match ended.ending {
         ProcessEnd::TimedOut | ProcessEnd::Canceled => ExecutorReport::Stopped,
         ProcessEnd::Exited(Some(code)) if executor.success_codes.contains(&code) => {
@@ -172,7 +176,7 @@ pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
             ExecutorReport::Failed(failed(executor, code, ended.signal, &stderr_text))
         }
     };
-    Ran { said, stdout: stdout_text, stderr: stderr_text }
+    Ran { said, stdout: stdout_text, stderr: stderr_text, usage }
 }
 
 pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran {
@@ -181,7 +185,8 @@ pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran
         io::ErrorKind::NotFound => format!("Executor '{}': {program} not found", executor.name),
         _ => format!("Executor '{}' cannot be started: {error}", executor.name),
     };
-    Ran { said: ExecutorReport::NotStarted(words), stdout: String::new(), stderr: String::new() }
+    let (stdout, stderr) = Default::default();
+    Ran { said: ExecutorReport::NotStarted(words), stdout, stderr, usage: None }
 }
 
 /// The failure in words: exit code and the last line of stderr.

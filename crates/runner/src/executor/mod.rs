@@ -7,11 +7,14 @@ pub(crate) mod command;
 mod heard;
 pub(crate) mod mcp;
 mod settings;
+mod usage;
 mod wire;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+use callboard_domain::runs::usage::RunUsage;
 
 pub(crate) use choose::Chosen;
 pub use settings::{ExecutorKind, ExecutorSettings, McpBy, OutputFrom, PromptBy, RawExecutor};
@@ -87,6 +90,8 @@ pub(crate) struct Ran {
     pub(crate) said: ExecutorReport,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+    /// The tokens and the cost, if the program reported them.
+    pub(crate) usage: Option<RunUsage>,
 }
 
 pub(crate) enum ExecutorReport {

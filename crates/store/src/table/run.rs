@@ -10,7 +10,7 @@ use crate::{RunSeen, RunTail, RunnerSeen};
 /// The columns of a run `r`; they follow those of its job.
 pub(crate) const RUN: &str = "r.spec, r.content_hash, r.changed_at, r.summary, \
      r.attempt, r.fence, r.started_at, r.up_at, r.gone_at, r.expires_at, r.bound_to, r.runs_on, \
-     r.artifacts, r.question, r.pr, r.webhook, r.terminal";
+     r.artifacts, r.question, r.pr, r.webhook, r.terminal, r.usage";
 
 /// Reads a job and its run.
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunRecord, R::Error> {
@@ -34,6 +34,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunRecord, R:
         pr: row.json_if("pr")?,
         webhook: row.json_if("webhook")?,
         terminal: row.json_if("terminal")?,
+        usage: row.json_if("usage")?,
     };
     Ok(RunRecord { job, run })
 }
@@ -72,11 +73,12 @@ table! {
         gone_at: run.gone_at,
         webhook: run.webhook.as_ref().map(json),
         terminal: run.terminal.as_ref().map(json),
+        usage: run.usage.as_ref().map(json),
     }
 }
 
 /// The columns that change.
-pub(crate) const STEPS: [&str; 13] = [
+pub(crate) const STEPS: [&str; 14] = [
     "changed_at",
     "summary",
     "attempt",
@@ -90,6 +92,7 @@ pub(crate) const STEPS: [&str; 13] = [
     "up_at",
     "gone_at",
     "terminal",
+    "usage",
 ];
 
 /// Reads the columns of `crate::runs::tail`.

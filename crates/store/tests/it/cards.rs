@@ -71,7 +71,7 @@ async fn a_card_is_read_back_whole(f: Fixture) {
         checked: None,
         work: None,
         sends: Default::default(),
-        seen: None,
+        seen: Default::default(),
     };
     f.done("human:ana", Command::ReviewDecide(decision)).await;
     let kept = card(&f.neighbour().await, task).await;

@@ -7,6 +7,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::limits::{REVIEW_DRAFTS_MAX, REVIEW_VIEWED_MAX, SNOOZES_MAX};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::review::snooze::{Snooze, SnoozeUntil};
 use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{
@@ -90,7 +91,7 @@ fn reject(task: TaskId, sends: ReviewSends) -> Command {
         checked: None,
         work: None,
         sends,
-        seen: None,
+        seen: Default::default(),
     })
 }
 
@@ -255,9 +256,8 @@ async fn one_of_two_rejections_sends_each_draft(f: Fixture) {
 async fn one_of_two_verdicts_on_one_look_is_refused(f: Fixture) {
     for _ in 0..8 {
         let task = in_review(&f).await;
-        let seen = Some(VerdictMark::of(
-            f.store.card("default", task).await.unwrap().unwrap().review.as_ref(),
-        ));
+        let card = f.store.card("default", task).await.unwrap().unwrap();
+        let seen = ReviewMark::from(VerdictMark::of(card.review.as_ref()));
         let decide = |verdict| {
             let (feedback, checked, work) = ("Nearly.".into(), None, None);
             let sends = ReviewSends::default();
@@ -268,7 +268,7 @@ async fn one_of_two_verdicts_on_one_look_is_refused(f: Fixture) {
                 checked,
                 work,
                 sends,
-                seen,
+                seen: seen.clone(),
             })
         };
         let approve = decide(ReviewVerdict::Approve { unmerged: true, as_reviewer: false });

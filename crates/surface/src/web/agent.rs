@@ -18,7 +18,7 @@ use super::confirm::Confirm;
 use super::frame::{Screen, View};
 use super::parts::{Tone, ago, icon, note, outcome, tag, task_link, title_link};
 use super::task::found;
-use super::task_verbs::{once, plain};
+use super::task_verbs::{ELSEWHERE, once, plain};
 use super::timeline::{Axis, Span, head as times, lane, took};
 use super::{Page, done, said};
 
@@ -35,6 +35,8 @@ struct AgentPage {
     decisions: Vec<Decision>,
     /// `None` where the actor has no inbox, or the reader may not read it.
     mails: Option<Vec<MailSeen>>,
+    /// Whether the board can stop the agent on its task.
+    stops: bool,
 }
 
 pub(super) async fn show(
@@ -66,7 +68,11 @@ async fn read(page: &Page, name: &str, asked: &SpanRequest) -> Result<AgentPage,
         }
         false => None,
     };
-    Ok(AgentPage { id, axis, seen, decisions: decisions.rows, mails })
+    let stops = match seen.live(axis.now) {
+        Some(live) => page.engine.agent_stops(&op, live.task.id).await?,
+        None => false,
+    };
+    Ok(AgentPage { id, axis, seen, decisions: decisions.rows, mails, stops })
 }
 
 async fn shown(
@@ -144,10 +150,14 @@ fn acts(page: &Page, agent: &AgentPage) -> Markup {
                     action: &format!("/agents/{}/stop", agent.id),
                     fields: &[("once", &once), ("task", &name)], is_small: false,
                 };
-                (stop.shown(&html! {
-                    p { "The processes of the agent end, and " (title_link(task)) " is free again." }
-                    p { "The worktree and the branch stay." }
-                }))
+                @if agent.stops {
+                    (stop.shown(&html! {
+                        p { "The processes of the agent end, and " (title_link(task)) " is free again." }
+                        p { "The worktree and the branch stay." }
+                    }))
+                } @else {
+                    button.button disabled { (icon("stop")) "Stop its agent" } span.faint { (ELSEWHERE) }
+                }
             }
             @if agent.seen.agent.is_some() {
                 a.button href={ "/mail?to=" (agent.id) "#write" } data-key=[task.is_none().then_some("w")] {

@@ -15,7 +15,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Screen, View};
-use super::parts::{Tone, actor, age, empty, icon, lease, note, span as length, title_link};
+use super::parts::{
+    Tone, actor, age, cost, empty, icon, lease, note, span as length, title_link, tokens,
+};
 use super::task::found;
 use super::task_verbs::once;
 use super::timeline::{Axis, Span, head, lane};
@@ -283,7 +285,7 @@ fn rows<'a>(page: &Page, shown: impl IntoIterator<Item = &'a ActorSeen>, now: Ti
         table.table.agents {
             thead { tr {
                 th scope="col" { "Agent" } th scope="col" { "State" } th scope="col" { "On" } th scope="col" { "Lease" }
-                th scope="col" { "Heard" } th scope="col" { "Finished" } th scope="col" { "First-try pass" }
+                th scope="col" { "Heard" } th scope="col" { "Finished" } th scope="col" { "First-try pass" } th scope="col" { "Cost" }
                 @if page.acts() { th scope="col" { span.hidden { "Write" } } }
             } }
             tbody { @for seen in shown { (row(page, seen, now)) } }
@@ -315,6 +317,12 @@ fn row(page: &Page, seen: &ActorSeen, now: Timestamp) -> Markup {
             td.number data-label="first-try pass" { @match seen.record.first_try_percent() {
                 Some(share) => { (share) " %" }
                 None => span.faint { "none judged" },
+            } }
+            td.number data-label="cost" { @match seen.usage {
+                Some(used) => span title={ (tokens(used.input_tokens)) " tokens read, " (tokens(used.output_tokens)) " written" } {
+                    (cost(used.cost_micros))
+                },
+                None => span.faint { "unknown" },
             } }
             @if page.acts() {
                 td { @if let Some((agent, _)) = crew {

@@ -8,6 +8,7 @@ use callboard_domain::board::column::Column;
 use callboard_domain::board::filter::{FILTER_KEYS, FilterText};
 use callboard_domain::board::why::{Why, WhyGlyph, WhyPart};
 use callboard_domain::policy::Phase;
+use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::{BoardCard, BoardColumn, BoardColumns, BoardProjects, BoardQuery, DoneSpan};
 use maud::{Markup, html};
@@ -285,6 +286,8 @@ fn closed(card: &BoardCard, now: Timestamp) -> Markup {
 /// The verbs of a card. The buttons of all cards belong to one form, so that a card stays small.
 fn menu(card: &BoardCard) -> Markup {
     let task = &card.task;
+    // An agent that connected by itself has no process that the board could end.
+    let is_ours = card.newest.as_ref().is_some_and(|newest| newest.kind == AttemptKind::Job);
     let item = |verb: Verb, key: Option<&str>| {
         let (path, _, words) = verb.words();
         html! { button form="card" formaction={ "/tasks/" (task.name()) "/" (path) } data-row-key=[key] { (words) } }
@@ -294,7 +297,10 @@ fn menu(card: &BoardCard) -> Markup {
             summary.button.button-bare.button-small data-row-key="." aria-label={ "Verbs of " (task.name()) } { (icon("dots")) }
             div {
                 (item(Verb::Sooner, Some("+"))) (item(Verb::Later, Some("-")))
-                @if task.phase == Phase::Working { (item(Verb::Stop, None)) (item(Verb::Release, None)) }
+                @if task.phase == Phase::Working {
+                    @if is_ours { (item(Verb::Stop, None)) }
+                    (item(Verb::Release, None))
+                }
                 @else if task.phase == Phase::Initial { (item(Verb::Run, None)) }
                 a href={ "/tasks/" (task.name()) } { "More" }
             }

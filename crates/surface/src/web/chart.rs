@@ -8,6 +8,8 @@ const LEFT: f64 = 9.0;
 const RIGHT: f64 = 99.5;
 const TOP: f64 = 16.0;
 const BASE: f64 = 132.0;
+/// The height of the mark for parts of unknown height.
+const UNKNOWN: f64 = 12.0;
 /// At most so many labels below the plot.
 const LABELS_MAX: usize = 8;
 
@@ -23,6 +25,9 @@ pub(super) struct Chart {
     pub of: &'static str,
     pub labels: Vec<String>,
     pub series: Vec<Series>,
+    /// For each label of bars, how many parts are of unknown height: a hatched mark says that there are some. Empty
+    /// for a chart in which every height is known.
+    pub unknown: Vec<u64>,
     pub form: ChartForm,
 }
 
@@ -103,6 +108,15 @@ impl Chart {
                     }
                 }
             } }
+            @if self.unknown.iter().any(|many| *many > 0) {
+                defs { pattern #hatch width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {
+                    line y2="6" {}
+                } }
+                @for (n, _) in self.unknown.iter().enumerate().filter(|(_, many)| **many > 0) {
+                    rect x=(pct(self.middle(n) - self.width() * 0.36)) width=(pct(self.width() * 0.72))
+                        y=(px(height(sums[n] / top) - UNKNOWN)) height=(px(UNKNOWN)) fill="url(#hatch)" {}
+                }
+            }
         }
     }
 
@@ -132,6 +146,7 @@ impl Chart {
                 thead { tr {
                     th scope="col" { (self.of) }
                     @for one in &self.series { th scope="col" { (one.name) } }
+                    @if !self.unknown.is_empty() { th scope="col" { "Unknown" } }
                 } }
                 tbody { @for (n, label) in self.labels.iter().enumerate() {
                     tr {
@@ -142,6 +157,7 @@ impl Chart {
                                 None => "none",
                             } }
                         }
+                        @if let Some(many) = self.unknown.get(n) { td.number { (many) } }
                     }
                 } }
             }
@@ -196,6 +212,7 @@ mod tests {
             of: "Day",
             labels: (0..values.len()).map(|n| n.to_string()).collect(),
             series: vec![series],
+            unknown: Vec::new(),
             form,
         }
     }

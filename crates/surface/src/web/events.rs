@@ -65,6 +65,8 @@ const JOB: &[EventName] = &[
     EventName::JobStarted,
     EventName::JobStale,
     EventName::JobHeld,
+    EventName::JobUsed,
+    EventName::JobCommitted,
     EventName::JobRequeued,
     EventName::JobSucceeded,
     EventName::JobFailed,

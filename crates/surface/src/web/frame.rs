@@ -175,7 +175,7 @@ impl Page {
     }
 
     /// The numbers beside the screens. People share one inbox of mail, an agent has its own.
-    async fn counts(&self) -> Result<NavCounts, EngineError> {
+    pub(super) async fn counts(&self) -> Result<NavCounts, EngineError> {
         let query = inbox::query(self, &InboxAsked::default()).await?;
         let mut counts = self.engine.nav_counts(&self.op(), query).await?;
         if let Some(own) = self.inbox() {
@@ -351,8 +351,9 @@ fn palette() -> Markup {
         div.palette #palette popover role="dialog" aria-label="Search" {
             form action="/search" role="search" {
                 (icon("search"))
-                input name="q" aria-label="Search tasks and pages" placeholder="Search or jump to" autocomplete="off";
+                input name="q" aria-label="Search tasks, agents, jobs and pages" placeholder="Search or jump to" autocomplete="off";
             }
+            div data-here {}
             div data-found { (places("")) }
         }
     }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::frame::{Screen, View};
 use super::inbox_matter::InboxMatter;
-use super::parts::{Choice, Tone, age, empty, icon, note, tabs};
+use super::parts::{Choice, Tone, age, empty, icon, note, tabs, title_link};
 use super::query::address;
 use super::{Page, board, done, said};
 
@@ -23,6 +23,8 @@ const KEYS: &[(&str, &str)] = &[
     ("e", "snooze"),
     ("o", "open the task"),
     ("r", "open the review"),
+    ("l", "open the run"),
+    ("a", "make the tasks of a plan"),
 ];
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -70,13 +72,17 @@ async fn shown(
         Some(row) => Some(InboxMatter::of(page, row, now).await?),
         None => None,
     };
+    let meanwhile = match inbox.rows.is_empty() && !is_new {
+        true => meanwhile(page).await?,
+        false => html! {},
+    };
     let content = html! {
         @if let Some(words) = fault { div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) } })) } }
         div.split.has-chosen[!asked.at.is_empty()] {
             div #inbox data-live {
                 (kinds(asked, &inbox))
                 @if is_new { (board::nothing()) }
-                @else if inbox.rows.is_empty() { (nothing(page, asked)) }
+                @else if inbox.rows.is_empty() { (nothing(page, asked, &meanwhile)) }
                 @else { (rows(asked, &inbox, chosen.map(|row| row.key.as_str()), now)) }
             }
             div.split-pane { div.split-body {
@@ -143,10 +149,30 @@ fn kinds(asked: &InboxAsked, inbox: &Inbox) -> Markup {
     html! { div.bar { (tabs("Kinds", [first].into_iter().chain(choices).chain(put_off))) } }
 }
 
-fn nothing(page: &Page, asked: &InboxAsked) -> Markup {
+/// What goes on while nothing needs a person: who is at work, and the task that comes next.
+async fn meanwhile(page: &Page) -> Result<Markup, EngineError> {
+    let at_work = page.counts().await?.agents_at_work;
+    let next = page.engine.task_next(&page.op(), 1).await?.it.into_iter().next();
+    Ok(html! {
+        p {
+            @match at_work {
+                0 => "No agent is at work. ",
+                1 => "1 agent is at work. ",
+                many => { (many) " agents are at work. " }
+            }
+            @match next {
+                Some(next) => { "Next in the queue is " (title_link(&next.task)) "." }
+                None => "No task is free to start.",
+            }
+        }
+    })
+}
+
+fn nothing(page: &Page, asked: &InboxAsked, meanwhile: &Markup) -> Markup {
     let words = html! {
         @if asked.kind.is_empty() {
-            p { "Agents go on by themselves. Reviews, questions and failures appear here." }
+            (meanwhile)
+            p { "Reviews, questions and failures appear here." }
         } @else {
             p { "Nothing of this kind waits. " a href="/" { "Everything that waits" } }
         }

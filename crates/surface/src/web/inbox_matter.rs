@@ -128,7 +128,7 @@ impl<'r> InboxMatter<'r> {
         let verbs = |verbs: &[Verb]| {
             html! {
                 @if let Some(task) = task.filter(|_| page.acts()) {
-                    div.row { @for verb in verbs { (form(page, task.task(), *verb)) } }
+                    div.row { @for verb in verbs { (form(page, task, *verb)) } }
                 }
             }
         };

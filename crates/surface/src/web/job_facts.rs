@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::frame::Screen;
 use super::job::found;
 use super::job_log::LogOf;
-use super::parts::{actor, icon, moment, span};
+use super::parts::{actor, cost, icon, moment, span, tokens};
 use super::{CONTENT_POLICY, Page};
 
 pub(super) fn artifacts(seen: &JobSeen, log_bytes: Option<u64>) -> Markup {
@@ -80,7 +80,11 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
                         dt { "Time limit" } dd { (span(i64::from(limit) * 1000)) " a run" }
                     }
                     dt { "Given up at" } dd { (moment(run.expires_at)) }
-                    dt { "Tokens, cost" } dd { "not reported" }
+                    dt { "Tokens" } dd { @match run.usage {
+                        Some(used) => { (tokens(used.input_tokens)) " read, " (tokens(used.output_tokens)) " written" }
+                        None => "unknown: the agent reported none",
+                    } }
+                    dt { "Cost" } dd { (cost(run.usage.and_then(|used| used.cost_micros))) }
                     @if let Some(pr) = &run.pr {
                         dt { "Pull request" } dd { (pr.forge) " " (pr.number) ", " (pr.status) ", " code { (pr.branch) } }
                     }

@@ -105,6 +105,7 @@ fn log_of<'l>(look: &'l At<JobLook>, step: &RunStep) -> Option<(LogOf, Option<&'
         | RunStepKind::Held
         | RunStepKind::Lost
         | RunStepKind::Verdict(_)
+        | RunStepKind::Commit { .. }
         | RunStepKind::End => None,
     }
 }
@@ -223,6 +224,13 @@ fn step_words(look: &At<JobLook>, step: &RunStep) -> (Tone, Markup, Markup) {
                 "Check " (index + 1) " " (word) @if let Some(check) = check { ": " (check_words(check)) }
             };
             (tone, glyph(name), words)
+        }
+        RunStepKind::Commit { commits, is_leftovers } => {
+            let words = html! {
+                (commits) @if commits == 1 { " commit" } @else { " commits" }
+                @if is_leftovers { ", with what the agent had not committed" }
+            };
+            (Tone::Proved, glyph("file"), words)
         }
         RunStepKind::Verdict(name) => {
             let (tone, icon, words) = match name {

@@ -292,7 +292,7 @@ fn said(error: &EngineError) -> (StatusCode, String) {
                 Refusal::InvalidInput { .. } | Refusal::InvalidSetting { .. } => {
                     StatusCode::BAD_REQUEST
                 }
-                Refusal::ReviewDecided { .. } => StatusCode::CONFLICT,
+                Refusal::ReviewDecided { .. } | Refusal::WorkMoved { .. } => StatusCode::CONFLICT,
                 _ => StatusCode::FORBIDDEN,
             };
             (status, refusal.message())

@@ -387,6 +387,25 @@ fn with_code(line: &str) -> Markup {
     }
 }
 
+/// A cost in dollars, or "unknown". Cents are enough above a dollar.
+pub(super) fn cost(micros: Option<u64>) -> String {
+    match micros {
+        None => "unknown".into(),
+        Some(0) => "$0".into(),
+        Some(micros @ 1..10_000) => format!("${:.4}", micros as f64 / 1e6),
+        Some(micros) => format!("${:.2}", micros as f64 / 1e6),
+    }
+}
+
+/// A count of tokens in the shortest words.
+pub(super) fn tokens(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..1_000_000 => format!("{} k", count / 1000),
+        _ => format!("{}.{} M", count / 1_000_000, count / 100_000 % 10),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,6 +433,22 @@ mod tests {
         ];
         for (text, shown) in table {
             assert_eq!(prose(text).into_string(), format!("<div class=\"prose\">{shown}</div>"));
+        }
+    }
+
+    #[test]
+    fn costs_and_tokens_have_the_shortest_words_and_the_unknown_is_said() {
+        for (micros, words) in [
+            (None, "unknown"),
+            (Some(0), "$0"),
+            (Some(420), "$0.0004"),
+            (Some(42_300), "$0.04"),
+            (Some(12_345_678), "$12.35"),
+        ] {
+            assert_eq!(cost(micros), words);
+        }
+        for (count, words) in [(9_999, "9999"), (12_400, "12 k"), (3_450_000, "3.4 M")] {
+            assert_eq!(tokens(count), words);
         }
     }
 }

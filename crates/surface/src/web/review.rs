@@ -4,18 +4,19 @@
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
+use callboard_domain::actor::Actor;
 use callboard_domain::board::card::ReviewState;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::review::follow::DraftSeen;
 use callboard_domain::review::verdict::VerdictMark;
-use callboard_domain::review::{LastLook, ViewedFile};
+use callboard_domain::review::{LastLook, ViewedFile, judge_object};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::{ChangesQuery, PatchWish};
 use callboard_engine::{
-    DraftSeen, EngineError, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges,
-    WorkspaceFault,
+    EngineError, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges, WorkspaceFault,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use super::diff::DiffCaps;
 use super::frame::{Screen, View};
 use super::parts::{State, Tone, actor, ago, note, span};
+use super::query::address;
 use super::review_bar::decide;
 use super::review_checks::{CheckTail, tails};
 use super::review_diff::diff_of;
@@ -44,10 +46,13 @@ const KEYS: &[(&str, &str)] = &[
     ("u", "next review"),
 ];
 
+/// How many tasks the confirmation of a merge names.
+const WAITERS_SHOWN: usize = 5;
+
 /// The state of the page in its address.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct ReviewAsked {
-    /// `last`: only changes since the reader's last look.
+    /// `last`: only changes since the reader's last look. A commit: only changes since that.
     #[serde(default)]
     pub since: String,
     /// One file, by its path.
@@ -67,6 +72,19 @@ pub(super) struct ReviewAsked {
 }
 
 impl ReviewAsked {
+    /// The commit since which changes are shown; `None` for all of the work.
+    fn since<'a>(&'a self, look: Option<&'a LastLook>) -> Option<&'a str> {
+        match &*self.since {
+            "last" => look.map(|look| &*look.head),
+            commit => self.since_commit().then_some(commit),
+        }
+    }
+
+    /// Whether the address names a commit.
+    pub fn since_commit(&self) -> bool {
+        judge_object("since", &self.since).is_ok()
+    }
+
     /// The parts of the query that links keep.
     pub fn kept(&self) -> Vec<(&str, &str)> {
         let fields = [("since", &*self.since), ("view", &*self.view), ("ws", &*self.ws)];
@@ -83,6 +101,8 @@ pub(super) struct Reviewing {
     pub sent: ReviewComments,
     viewed: Vec<ViewedFile>,
     pub look: Option<LastLook>,
+    /// The state of the files, read before the changes.
+    tree: Option<String>,
     /// The exact text of a rejection with the drafts, without the reviewer's own words.
     pub preview: String,
     /// The ends of the logs of checks that fail.
@@ -90,6 +110,8 @@ pub(super) struct Reviewing {
     pub overlaps: Overlaps,
     /// The review that comes after this one.
     pub next: Option<Task>,
+    /// The tasks that wait for this one alone.
+    pub lets_start: Vec<Task>,
 }
 
 impl Reviewing {
@@ -117,9 +139,17 @@ impl Reviewing {
         self.changes.iter().flatten().next().map(|part| part.changes.head.as_str())
     }
 
-    /// The verdict that the forms of this page are made for.
-    pub fn mark(&self) -> VerdictMark {
-        VerdictMark::of(self.seen.card.card.review.as_ref())
+    /// The fields of a form that decides: the review as this page shows it. A page without changes showed no files.
+    pub fn marks(&self, page: &Page) -> Markup {
+        let head = self.head();
+        html! {
+            input type="hidden" name="once" value=(page.engine.fresh_id());
+            @if let Some(head) = head {
+                input type="hidden" name="head" value=(head);
+                @if let Some(tree) = &self.tree { input type="hidden" name="tree" value=(tree); }
+            }
+            input type="hidden" name="seen" value=(VerdictMark::of(self.seen.card.card.review.as_ref()));
+        }
     }
 
     /// Whether the review is approved and not merged.
@@ -153,6 +183,7 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
     let seen = page.engine.review_get(&op, id).await?;
     let (seen, now) = (seen.it, seen.now);
     let look = page.engine.review_look_get(&op, id).await?;
+    let tree = page.engine.review_work(&op, id).await?;
     let patch = match asked.file.as_str() {
         "" => PatchWish::Page {
             files_max: DiffCaps::PAGE.files,
@@ -161,7 +192,7 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         path => PatchWish::File(path.to_owned()),
     };
     let query = ChangesQuery {
-        since: look.as_ref().filter(|_| asked.since == "last").map(|look| look.head.clone()),
+        since: asked.since(look.as_ref()).map(str::to_owned),
         ignore_space: asked.ws == "0",
         context: asked.context.unwrap_or(3).min(1_000),
         patch,
@@ -183,7 +214,23 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
     let tails = tails(page, &seen.card.record.task).await;
     let overlaps = page.engine.review_overlaps(&op, &seen).await?;
     let next = page.engine.review_after(&op, id).await?;
-    Ok(Reviewing { seen, now, changes, drafts, sent, viewed, look, preview, tails, overlaps, next })
+    let mut lets_start = page.engine.task_waiters(&op, id, WAITERS_SHOWN).await?;
+    lets_start.retain(|task| task.open_deps == 1);
+    Ok(Reviewing {
+        seen,
+        now,
+        changes,
+        drafts,
+        sent,
+        viewed,
+        look,
+        tree,
+        preview,
+        tails,
+        overlaps,
+        next,
+        lets_start,
+    })
 }
 
 /// The page of a review. `fault` is the note about a form that was refused.
@@ -257,7 +304,8 @@ fn moved_line(reviewing: &Reviewing) -> Markup {
             (note(Tone::Late, "warn", &html! {
                 p role="status" {
                     "The work moved on while you were reading. "
-                    a href=(reviewing.address()) { "Show the new commits" }
+                    @let since = reviewing.head().map(|head| address(&[], &[("since", head)]));
+                    a href={ (reviewing.address()) (since.unwrap_or_default()) } { "Show what is new" }
                 }
             }))
         }
@@ -271,36 +319,39 @@ pub(super) async fn refused(
     (verb, form): (&str, &ReviewForm),
     error: &EngineError,
 ) -> Response {
-    let asked = ReviewAsked::default();
-    if let EngineError::Refused(Refusal::ReviewDecided { saw, now, .. }) = error {
-        let note =
-            |reviewing: &Reviewing| Some(decided(page, reviewing, (verb, form), (*saw, now)));
-        return shown(page, id, &asked, StatusCode::CONFLICT, note).await;
+    let mut asked = ReviewAsked::default();
+    match error {
+        EngineError::Refused(Refusal::ReviewDecided { saw, now, .. }) => {
+            let note =
+                |reviewing: &Reviewing| Some(decided(page, reviewing, (verb, form), (*saw, now)));
+            shown(page, id, &asked, StatusCode::CONFLICT, note).await
+        }
+        EngineError::Refused(Refusal::WorkMoved { read, now, .. }) => {
+            asked.since.clone_from(read);
+            let heads = (read.as_str(), now.as_deref());
+            let note = |reviewing: &Reviewing| Some(moved(page, reviewing, (verb, form), heads));
+            shown(page, id, &asked, StatusCode::CONFLICT, note).await
+        }
+        _ => {
+            let (status, words) = said(error);
+            let words = html! { p role="alert" { (words) " Nothing was changed." } };
+            shown(page, id, &asked, status, |_| Some(note(Tone::Failed, "warn", &words))).await
+        }
     }
-    let (status, words) = said(error);
-    let words = html! { p role="alert" { (words) " Nothing was changed." } };
-    shown(page, id, &asked, status, |_| Some(note(Tone::Failed, "warn", &words))).await
 }
 
-/// What the reader saw, what stands now, and one button to go on. The words of the form are kept.
+/// Which verdict the reader saw, which one stands now, and one button to go on.
 fn decided(
     page: &Page,
     reviewing: &Reviewing,
-    (verb, form): (&str, &ReviewForm),
-    (saw, now): (ReviewState, &Option<(ReviewState, callboard_domain::actor::Actor, Timestamp)>),
+    form: (&str, &ReviewForm),
+    (saw, now): (ReviewState, &Option<(ReviewState, Actor, Timestamp)>),
 ) -> Markup {
-    let button = match verb {
-        "approve" if form.merge.is_empty() => "Approve all the same",
-        "approve" => "Approve and merge all the same",
-        "reject" => "Send back all the same",
-        _ => "Merge all the same",
-    };
     let before = match saw {
         ReviewState::Requested => "no verdict",
         ReviewState::Approved => "an approval",
         ReviewState::Rejected => "a rejection",
     };
-    let again = reviewing.task().phase == Phase::Review;
     let words = html! {
         p role="alert" {
             "Nothing was changed: the review that you opened had " (before) ". "
@@ -311,12 +362,48 @@ fn decided(
                 None => "The verdict was withdrawn since.",
             }
         }
+        (go_on(page, reviewing, form))
+    };
+    note(Tone::Late, "warn", &words)
+}
+
+/// Which head the reader read, which one stands now, and one button to go on. The diff below begins at the head that
+/// was read.
+fn moved(
+    page: &Page,
+    reviewing: &Reviewing,
+    form: (&str, &ReviewForm),
+    (read, now): (&str, Option<&str>),
+) -> Markup {
+    let words = html! {
+        p role="alert" {
+            "Nothing was changed: you read commit " code { (short(read)) } ". "
+            @match now {
+                Some(now) if now == read => "Files changed since, and the changes are not committed.",
+                Some(now) => { "The work is at commit " code { (short(now)) } " now." }
+                None => "The work cannot be read now.",
+            }
+            @if now.is_some() { " Below stands what is new; " a href=(reviewing.address()) { "show all of it" } "." }
+        }
+        (go_on(page, reviewing, form))
+    };
+    note(Tone::Late, "warn", &words)
+}
+
+/// The form that was refused, once more for the review as it stands now. The words of the form are kept.
+fn go_on(page: &Page, reviewing: &Reviewing, (verb, form): (&str, &ReviewForm)) -> Markup {
+    let button = match verb {
+        "approve" if form.merge.is_empty() => "Approve all the same",
+        "approve" => "Approve and merge all the same",
+        "reject" => "Send back all the same",
+        _ => "Merge all the same",
+    };
+    let again = reviewing.task().phase == Phase::Review;
+    html! {
         @if !form.text.is_empty() && !again { pre.code { (form.text) } }
         @if again {
             form method="post" action={ (reviewing.address()) "/" (verb) } {
-                input type="hidden" name="once" value=(page.engine.fresh_id());
-                input type="hidden" name="head" value=[reviewing.head()];
-                input type="hidden" name="seen" value=(reviewing.mark());
+                (reviewing.marks(page))
                 @for (name, value) in [("text", &form.text), ("to", &form.to), ("merge", &form.merge)] {
                     @if !value.is_empty() { input type="hidden" name=(name) value=(value); }
                 }
@@ -325,6 +412,5 @@ fn decided(
         } @else {
             p { a.button href=(reviewing.address()) { "Go on with the review as it stands" } }
         }
-    };
-    note(Tone::Late, "warn", &words)
+    }
 }

@@ -6,9 +6,9 @@ use callboard_engine::merge_message;
 use maud::{Markup, html};
 
 use super::Page;
-use super::parts::icon;
+use super::parts::{icon, task_link};
 use super::query::address;
-use super::review::{ReviewAsked, Reviewing};
+use super::review::{ReviewAsked, Reviewing, short};
 use super::task_verbs::why_not;
 
 pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
@@ -39,14 +39,20 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
 /// All changes, or those since the reader's last look.
 fn shown_changes(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
     let (here, since_last) = (reviewing.address(), asked.since == "last");
+    let since_commit = asked.since_commit();
     let ways = [("view", &*asked.view), ("ws", &*asked.ws)];
     let ways: Vec<_> = ways.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     html! {
-        @if reviewing.look.is_some() {
+        @if reviewing.look.is_some() || since_commit {
             nav.segments aria-label="Which changes" {
-                a href={ (here) (address(&ways, &[])) } aria-current=[(!since_last).then_some("page")] { "All" }
-                a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
-                    "Since your last look"
+                a href={ (here) (address(&ways, &[])) } aria-current=[(!since_last && !since_commit).then_some("page")] { "All" }
+                @if reviewing.look.is_some() {
+                    a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
+                        "Since your last look"
+                    }
+                }
+                @if since_commit {
+                    a href={ (here) (address(&ways, &[("since", &asked.since)])) } aria-current="page" { "Since " (short(&asked.since)) }
                 }
             }
         }
@@ -102,21 +108,18 @@ fn reasons(page: &Page, reviewing: &Reviewing) -> Markup {
 fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
     let task = reviewing.task();
     if task.phase != Phase::Review {
-        let words = if task.phase.is_closed() {
-            "The task is closed."
-        } else {
-            "The agent is still at work."
-        };
-        return html! { span.soft { (words) } };
+        let review = reviewing.seen.card.card.review.as_ref();
+        let merged = review.and_then(|review| review.merge_commit.as_deref());
+        return html! { span.soft { @match (task.phase.is_closed(), merged) {
+            (true, Some(commit)) => { "Merged as " code { (short(commit)) } "." }
+            (true, None) => "The task is closed.",
+            (false, _) => "The agent is still at work.",
+        } } };
     }
     if !page.acts() {
         return html! { span.soft { "Sign in to decide: " code { "callboard open" } } };
     }
-    let once = html! {
-        input type="hidden" name="once" value=(page.engine.fresh_id());
-        input type="hidden" name="head" value=[reviewing.head()];
-        input type="hidden" name="seen" value=(reviewing.mark());
-    };
+    let once = reviewing.marks(page);
     html! {
         @match why_not(page, PersonVerb::SendBack) {
             Some(why) => (denied("back", "Send back", &why)),
@@ -187,15 +190,34 @@ fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
     }
 }
 
+/// The branches that a merge goes to.
+fn target(reviewing: &Reviewing) -> Markup {
+    let parts = reviewing.changes.iter().flatten();
+    let mut targets: Vec<&str> = parts.map(|part| &*part.part.target).collect();
+    targets.dedup();
+    html! {
+        @for (n, target) in targets.iter().enumerate() { @if n > 0 { ", " } code { (target) } }
+        @if targets.is_empty() { "the target" }
+    }
+}
+
 fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
     let foresight = reviewing.seen.foresight();
+    let has_commands = reviewing.task().checks.iter().any(|check| check.is_command());
     html! {
         details.menu.verb {
             summary.button.button-main[reviewing.is_approved()] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/merge" } {
                 (once)
-                p { "One commit goes to the target, after the checks pass on the merged files:" }
+                p {
+                    "One commit goes to " (target(reviewing)) @if has_commands { ", after the checks pass on the merged files" } ":"
+                }
                 pre.code { (merge_message(&reviewing.seen.card.record)) }
+                @if !reviewing.lets_start.is_empty() {
+                    p.soft { "Then can start: " @for (n, task) in reviewing.lets_start.iter().enumerate() {
+                        @if n > 0 { ", " } (task_link(task.name()))
+                    } }
+                }
                 div.row {
                     button.button.button-main data-busy="Merging" { "Merge" }
                     @if !foresight.conflicts.is_empty() {

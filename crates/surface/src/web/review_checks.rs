@@ -1,11 +1,12 @@
-//! The checks of a review: their results with durations and files, the end of the log of a check that fails, and the
-//! forms that run them again or attest them. Also the page with the whole log of a check.
+//! The checks of a task, on its page and on its review: their results with durations and files, the end of the log of a
+//! check that fails, and the forms that run them again or attest them. Also the page with the whole log of a check.
 
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::{Check, CheckKind, Task, Verdict, VerdictSource};
+use callboard_domain::time::Timestamp;
 use callboard_engine::{CheckLogLines, LogQuery, LogSpan, LogWindow};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use super::Page;
 use super::frame::{Screen, View};
 use super::log::{self, LogView};
 use super::parts::{Tone, ago, icon, note, pip, span};
-use super::review::{Reviewing, short};
+use super::review::short;
 use super::task::found;
 use super::task_verbs::why_not;
 
@@ -43,57 +44,76 @@ pub(super) async fn tails(page: &Page, task: &Task) -> Vec<CheckTail> {
     tails
 }
 
+/// Where the checks of a task are shown.
+pub(super) struct CheckPanel<'p> {
+    pub task: &'p Task,
+    pub now: Timestamp,
+    pub tails: &'p [CheckTail],
+    /// The page that comes after a form.
+    pub back: String,
+    /// The words of the button that runs all checks, and its key.
+    pub run: (&'static str, Option<&'static str>),
+    /// What stands in the place of checks.
+    pub none: Markup,
+    /// The state of the job that runs the checks now.
+    pub running: Option<&'static str>,
+}
+
 /// The panel of the checks.
-pub(super) fn checks(page: &Page, reviewing: &Reviewing) -> Markup {
-    let task = reviewing.task();
+pub(super) fn checks(page: &Page, panel: &CheckPanel<'_>) -> Markup {
+    let task = panel.task;
     let passed = task.checks.iter().filter(|check| check.result() == "pass").count();
     let has_commands = task.checks.iter().any(Check::is_command);
     html! {
-        section.box aria-labelledby="review-checks" {
+        section.box aria-labelledby="checks-title" {
             div.box-head {
-                h2 #review-checks { "Checks" } span.faint { (passed) " of " (task.checks.len()) }
+                h2 #checks-title { "Checks" } span.faint { (passed) " of " (task.checks.len()) }
+                @if let Some(state) = panel.running { span.faint { "running: " (state) } }
                 @if page.acts() && has_commands && !task.phase.is_closed() {
-                    span.row-end { (run_form(page, reviewing, None)) }
+                    span.row-end { (run_form(page, panel, None)) }
                 }
             }
-            @if task.checks.is_empty() { p.box-body.soft { "No check gates this task." } }
+            @if task.checks.is_empty() { p.box-body.soft { (panel.none) } }
             ol.lines { @for (index, check) in task.checks.iter().enumerate() {
-                (line(page, reviewing, index, check))
+                (line(page, panel, index, check))
             } }
         }
     }
 }
 
-/// Runs one check, or all of them, and stays on the review.
-fn run_form(page: &Page, reviewing: &Reviewing, index: Option<usize>) -> Markup {
-    let (task, denied) = (reviewing.task(), why_not(page, PersonVerb::RunChecks));
+/// Runs one check, or all of them, and stays on the page.
+fn run_form(page: &Page, panel: &CheckPanel<'_>, index: Option<usize>) -> Markup {
+    let (task, denied) = (panel.task, why_not(page, PersonVerb::RunChecks));
+    let (words, key) = panel.run;
     let label = match index {
-        Some(index) => format!("Run check {index} again"),
-        None => "Run again: all checks".into(),
+        Some(index) => format!("Run check {} again", index + 1),
+        None => format!("{words}: all checks"),
     };
     html! {
         form method="post" action={ "/tasks/" (task.name()) "/check" } {
             input type="hidden" name="once" value=(page.engine.fresh_id());
-            input type="hidden" name="next" value=(reviewing.address());
+            input type="hidden" name="next" value=(panel.back);
             @if let Some(index) = index { input type="hidden" name="check" value=(index); }
             button.button.button-bare.button-small disabled[denied.is_some()] title=[denied.as_deref()]
-                aria-label=(label) data-busy="Running" { (icon("again")) @if index.is_none() { "Run again" } }
+                aria-label=(label) data-busy="Running" data-key=[key.filter(|_| index.is_none())] {
+                (icon("again")) @if index.is_none() { (words) @if let Some(key) = key { kbd { (key) } } }
+            }
         }
         @if let (None, Some(why)) = (index, denied) { span.faint { (why) } }
     }
 }
 
-fn line(page: &Page, reviewing: &Reviewing, index: usize, check: &Check) -> Markup {
-    let task = reviewing.task();
+fn line(page: &Page, panel: &CheckPanel<'_>, index: usize, check: &Check) -> Markup {
+    let task = panel.task;
     let is_open = !task.phase.is_closed();
-    let tail = reviewing.tails.iter().find(|tail| tail.index == index);
+    let tail = panel.tails.iter().find(|tail| tail.index == index);
     let word = match (check.result(), check.is_command()) {
         ("pending", true) => "not run",
         ("pending", false) => "yours",
         (result, _) => result,
     };
     html! {
-        li.check-line {
+        li.check-line #{ "check-" (index) } {
             div.row {
                 (pip(check)) span.check-result { (word) }
                 div.check-words {
@@ -101,7 +121,7 @@ fn line(page: &Page, reviewing: &Reviewing, index: usize, check: &Check) -> Mark
                         CheckKind::Command { cmd, .. } => code { (cmd) },
                         CheckKind::Manual => bdi { (check.desc) },
                     }
-                    @if let Some(verdict) = &check.verdict { (about(reviewing, verdict)) }
+                    @if let Some(verdict) = &check.verdict { (about(panel.now, verdict)) }
                 }
                 div.row.row-end {
                     @if let Some(took_ms) = check.verdict.as_ref().and_then(Verdict::took_ms) {
@@ -109,9 +129,9 @@ fn line(page: &Page, reviewing: &Reviewing, index: usize, check: &Check) -> Mark
                     } @else if check.is_command() && check.verdict.is_some() {
                         a href=(log_address(task, index)) { "log" }
                     }
-                    @if page.acts() && is_open && check.is_command() { (run_form(page, reviewing, Some(index))) }
+                    @if page.acts() && is_open && check.is_command() { (run_form(page, panel, Some(index))) }
                     @if page.acts() && is_open && !check.is_command() && check.result() != "pass" {
-                        (attest_form(page, reviewing, index))
+                        (attest_form(page, panel, index))
                     }
                 }
             }
@@ -121,10 +141,10 @@ fn line(page: &Page, reviewing: &Reviewing, index: usize, check: &Check) -> Mark
 }
 
 /// When a check ran and for which files.
-fn about(reviewing: &Reviewing, verdict: &Verdict) -> Markup {
+fn about(now: Timestamp, verdict: &Verdict) -> Markup {
     html! {
         span.faint {
-            (ago(verdict.at, reviewing.now))
+            (ago(verdict.at, now))
             @match &verdict.source {
                 VerdictSource::Attested { by } => { " by " (by) }
                 VerdictSource::Run { exit_code: Some(code), .. } if !verdict.pass => { ", exit code " (code) }
@@ -135,13 +155,14 @@ fn about(reviewing: &Reviewing, verdict: &Verdict) -> Markup {
     }
 }
 
-fn attest_form(page: &Page, reviewing: &Reviewing, index: usize) -> Markup {
+fn attest_form(page: &Page, panel: &CheckPanel<'_>, index: usize) -> Markup {
     let denied = why_not(page, PersonVerb::Attest);
     html! {
-        form method="post" action={ "/tasks/" (reviewing.task().name()) "/attest" } {
+        form.row method="post" action={ "/tasks/" (panel.task.name()) "/attest" } {
             input type="hidden" name="check" value=(index);
-            input type="hidden" name="next" value=(reviewing.address());
+            input type="hidden" name="next" value=(panel.back);
             button.button.button-small name="result" value="pass" disabled[denied.is_some()] { "I looked: pass" }
+            @if denied.is_none() { button.button.button-bare.button-small name="result" value="fail" { "Fail" } }
         }
         @if let Some(why) = denied { span.faint { (why) } }
     }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::review::DiffSide;
 use callboard_domain::review::answer::CommentState;
+use callboard_domain::review::follow::{DraftLines, DraftSeen};
 use callboard_engine::ports::ChangesSince;
-use callboard_engine::{CommentSeen, DraftLines, DraftSeen, WorkspaceChanges};
+use callboard_engine::{CommentSeen, WorkspaceChanges};
 use maud::{Markup, html};
 
 use super::Page;
@@ -14,7 +15,7 @@ use super::diff::{
     self, DiffCaps, DiffFile, DiffSaid, DiffView, FileFacts, PaintOrder, PaintPair, TreeEntry,
 };
 use super::parts::{Tone, actor, ago, icon, note, prose};
-use super::review::{ReviewAsked, Reviewing};
+use super::review::{ReviewAsked, Reviewing, short};
 use super::review_panels::answer_tag;
 
 /// The tree and the files, or why there are none.
@@ -94,7 +95,10 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
                 ChangesSince::Base | ChangesSince::Look => {}
             }
             @if part.changes.files.is_empty() {
-                p.soft { "No change against " code { (part.part.target) } "." }
+                p.soft {
+                    "No change against " code { (part.part.target) } ": the work begins at "
+                    code { (short(&part.changes.base)) } " and is at " code { (short(&part.changes.head)) } "."
+                }
             }
             div.review-body {
                 (diff::tree(&entries, &view))

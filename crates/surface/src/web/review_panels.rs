@@ -9,7 +9,7 @@ use super::diff::anchor;
 use super::parts::{Tone, actor, ago, icon, prose, task_link};
 use super::query::address;
 use super::review::{Reviewing, short};
-use super::review_checks::checks;
+use super::review_checks::{CheckPanel, checks};
 
 /// How many file names a line of the panel has.
 const NAMES_MAX: usize = 4;
@@ -29,7 +29,7 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
                     (answered(reviewing))
                 }
             }
-            (checks(page, reviewing))
+            (checks(page, &checks_of(reviewing)))
             section.box {
                 h2.box-head { "Merge" @if let Some(target) = target { " into " code { (target) } } }
                 ul.readiness.box-body { @for (tone, glyph, words) in readiness(reviewing) {
@@ -37,6 +37,18 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
                 } }
             }
         }
+    }
+}
+
+fn checks_of(reviewing: &Reviewing) -> CheckPanel<'_> {
+    CheckPanel {
+        task: reviewing.task(),
+        now: reviewing.now,
+        tails: &reviewing.tails,
+        back: reviewing.address(),
+        run: ("Run again", None),
+        none: html! { "No check gates this task." },
+        running: None,
     }
 }
 

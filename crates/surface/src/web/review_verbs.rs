@@ -6,6 +6,7 @@ use axum::response::Response;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::review::mark::{ReviewMark, WorkRead};
 use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{DiffSide, ReviewComment, quoted};
 use callboard_engine::ports::{ChangesQuery, MergeWish, PatchWish};
@@ -26,7 +27,10 @@ pub(super) struct ReviewForm {
     pub text: String,
     /// The head that the reviewer saw.
     #[serde(default)]
-    head: String,
+    pub head: String,
+    /// The state of the files that the reviewer read.
+    #[serde(default)]
+    tree: String,
     /// The verdict that stood when the page was made.
     #[serde(default)]
     seen: String,
@@ -49,11 +53,15 @@ pub(super) struct ReviewForm {
 }
 
 impl ReviewForm {
-    fn seen(&self) -> Result<Option<VerdictMark>, Refusal> {
-        match self.seen.as_str() {
-            "" => Ok(None),
-            text => text.parse().map(Some),
-        }
+    /// The review as the page of the form showed it.
+    fn seen(&self) -> Result<ReviewMark, Refusal> {
+        let verdict = match self.seen.as_str() {
+            "" => None,
+            text => Some(text.parse()?),
+        };
+        let (tree, head) = (self.tree.clone(), self.head.clone());
+        let work = (!tree.is_empty()).then_some(WorkRead { tree, head, head_now: None });
+        Ok(ReviewMark { verdict, work })
     }
 }
 
@@ -103,7 +111,7 @@ async fn carry_out(
             Ok(None)
         }
         "approve" => {
-            engine.task_approve(&op, id, plain(&form.text), seen).await?;
+            engine.task_approve(&op, id, plain(&form.text), seen.clone()).await?;
             looked(page, id, form).await?;
             match form.merge.is_empty() {
                 true => Ok(Some("Approved.".into())),
@@ -111,8 +119,9 @@ async fn carry_out(
                     let review = engine.card_of(&page.op(), id).await?.review;
                     let approved = review.as_ref().filter(|review| review.is_approved());
                     // A verdict that came between the approval and its merge is not the one that was seen.
-                    let seen = approved.map(|review| VerdictMark::of(Some(review))).or(seen);
-                    merge(page, id, seen).await.map(Some)
+                    let verdict = approved.map(|review| VerdictMark::of(Some(review)));
+                    let verdict = verdict.or(seen.verdict);
+                    merge(page, id, ReviewMark { verdict, ..seen }).await.map(Some)
                 }
             }
         }
@@ -145,7 +154,7 @@ async fn looked(page: &Page, id: TaskId, form: &ReviewForm) -> Result<(), Engine
     Ok(())
 }
 
-async fn merge(page: &Page, id: TaskId, seen: Option<VerdictMark>) -> Result<String, EngineError> {
+async fn merge(page: &Page, id: TaskId, seen: ReviewMark) -> Result<String, EngineError> {
     let wish = MergeWish { push: false, settings: false, seen };
     let Reviewed { end, .. } = page.engine.review_merge_with(&page.op(), id, wish).await?;
     Ok(ended(end))

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::Page;
 use super::chart::{Chart, ChartForm, Series};
 use super::frame::{Screen, View};
-use super::parts::{Tone, note, span};
+use super::parts::{Tone, cost, note, span};
 
 /// Charts of fewer closed tasks would show chance.
 const CLOSED_MIN: u64 = 10;
@@ -177,9 +177,22 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
                 &format!("{passed} of {}{}", passed + failed, former(had_run, share(had_passed, had_run)))))
             (tile("Sent back", &share(back, closed),
                 &format!("{back} of {closed} closed{}", former(were_closed, share(were_back, were_closed)))))
+            (cost_tile(compared))
             (tile("Leases run out", &leases.to_string(), former(had_leases, had_leases.to_string()).trim_start_matches(", ")))
         }
     }
+}
+
+/// The cost of the span, and how many of its runs it is known of.
+fn cost_tile(compared: &Compared<'_>) -> Markup {
+    let (ran, priced) = (compared.count(Measure::Ran), compared.count(Measure::Priced));
+    let sum = (priced > 0).then(|| compared.count(Measure::Cost));
+    let before = compared.count_before(Measure::Priced);
+    let was = match before {
+        0 => String::new(),
+        _ => format!(", was {}", cost(Some(compared.count_before(Measure::Cost)))),
+    };
+    tile("Cost", &cost(sum), &format!("{priced} of {} runs reported it{was}", ran.max(priced)))
 }
 
 fn series(name: &'static str, class: &'static str, values: Vec<Option<f64>>) -> Series {
@@ -195,6 +208,7 @@ fn charts(compared: &Compared<'_>) -> Vec<Chart> {
         of: "Day",
         labels: compared.labels(),
         series,
+        unknown: Vec::new(),
         form: ChartForm::Bars,
     };
     let count = |measure| compared.count(measure);
@@ -233,7 +247,37 @@ fn charts(compared: &Compared<'_>) -> Vec<Chart> {
             format!("{} leases ran out.", count(Measure::Expired)),
             vec![series("Run out", "is-late", compared.counts(Measure::Expired))],
         ),
+        cost_chart(compared),
     ]
+}
+
+fn cost_chart(compared: &Compared<'_>) -> Chart {
+    let of = |measure| compared.daily(|day| compared.seen.counts.count(day..=day, measure));
+    let costs = of(Measure::Cost);
+    // The unit that the highest day reads well in.
+    let (unit, micros) = match costs.iter().max() {
+        Some(2_000_000..) => ("US dollars a day", 1e6),
+        _ => ("US cents a day", 1e4),
+    };
+    let values = costs.iter().map(|cost| Some(*cost as f64 / micros)).collect();
+    let (ran, priced) = (of(Measure::Ran), of(Measure::Priced));
+    let unknown: Vec<u64> =
+        ran.iter().zip(&priced).map(|(ran, priced)| ran.saturating_sub(*priced)).collect();
+    let sum = cost(Some(compared.count(Measure::Cost)));
+    Chart {
+        id: "cost",
+        title: "Cost",
+        unit: format!("{unit}; hatched: runs that reported none"),
+        says: format!(
+            "Runs reported a cost of {sum}; {} runs reported none.",
+            unknown.iter().sum::<u64>()
+        ),
+        of: "Day",
+        labels: compared.labels(),
+        series: vec![series("Cost", "is-now", values)],
+        unknown,
+        form: ChartForm::Bars,
+    }
 }
 
 fn lead_chart(compared: &Compared<'_>) -> Chart {
@@ -266,6 +310,7 @@ fn lead_chart(compared: &Compared<'_>) -> Chart {
             series("Median", "is-now", of(0.5)),
             series("p90", "is-quiet is-dashed", of(0.9)),
         ],
+        unknown: Vec::new(),
         form: ChartForm::Lines,
     }
 }
@@ -291,6 +336,7 @@ fn wait_chart(compared: &Compared<'_>) -> Chart {
         of: "At most",
         labels: WAITS.iter().map(|(_, words)| (*words).to_owned()).collect(),
         series: vec![series("Tasks", "is-quiet", values)],
+        unknown: Vec::new(),
         form: ChartForm::Bars,
     }
 }
@@ -315,10 +361,10 @@ mod tests {
 
     #[test]
     fn few_closed_tasks_have_numbers_and_no_charts() {
-        for (closed, charts) in [(0, 0), (9, 0), (10, 6)] {
+        for (closed, charts) in [(0, 0), (9, 0), (10, 7)] {
             let shown = numbers(&seen(closed), 14).into_string();
             assert_eq!(shown.matches("<svg class=\"plot\"").count(), charts, "{closed}");
-            assert_eq!(shown.matches("<div class=\"tile\">").count(), 6);
+            assert_eq!(shown.matches("<div class=\"tile\">").count(), 7);
             assert!(shown.contains("<strong>75 %</strong>"), "{shown}");
         }
     }
@@ -328,6 +374,21 @@ mod tests {
         let shown = |days| tiles_of(&seen(10), days);
         assert!(shown(14).contains("Leases run out</dt><dd><strong>0<"), "{}", shown(14));
         assert!(shown(30).contains("Leases run out</dt><dd><strong>7<"), "{}", shown(30));
+    }
+
+    #[test]
+    fn runs_without_a_cost_are_hatched_and_counted() {
+        let mut seen = seen(10);
+        for (measure, many) in [(Measure::Ran, 5), (Measure::Priced, 2), (Measure::Cost, 1_500_000)]
+        {
+            seen.counts.add(100, measure, 0, many);
+        }
+        let shown = tiles_of(&seen, 14);
+        assert!(shown.contains("<strong>$1.50</strong>"), "{shown}");
+        assert!(shown.contains("2 of 5 runs reported it"), "{shown}");
+        assert_eq!(shown.matches("url(#hatch)").count(), 1, "{shown}");
+        assert!(shown.contains("reported a cost of $1.50; 3 runs reported none"), "{shown}");
+        assert!(tiles_of(&super::tests::seen(0), 14).contains("<strong>unknown</strong>"));
     }
 
     fn tiles_of(seen: &StatsSeen, days: i64) -> String {

@@ -2,27 +2,33 @@
 
 use std::cmp::Ordering;
 
-use axum::extract::Path;
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use callboard_domain::board::card::Mode;
+use callboard_domain::board::why::Why;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::PersonVerb;
-use callboard_domain::runs::job::Job;
+use callboard_domain::runs::job::{Job, JobId};
 use callboard_domain::task::attempt::Attempt;
-use callboard_domain::task::{Check, CheckKind, Entry, Task, VerdictSource};
+use callboard_domain::task::{Entry, Task, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_engine::{AttemptFilter, CardSeen, EngineError, EpicTask};
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::Page;
+use super::board::why_line;
 use super::frame::{Screen, View};
 use super::parts::{
-    State, Tone, actor, ago, icon, lease, moment, note, outcome, pip, prose, span, tag, title_link,
+    Choice, State, Tone, actor, ago, icon, lease, moment, note, outcome, prose, span, tabs, tag,
+    title_link,
 };
-use super::task_verbs::{Verb, form, verbs_of, why_not};
+use super::review::short;
+use super::review_checks::{CheckPanel, CheckTail, checks, tails};
+use super::task_verbs::{form, verbs_of, why_not};
 use crate::task_name;
 
 const PARTS_SHOWN: usize = 200;
@@ -35,6 +41,8 @@ const KEYS: &[(&str, &str)] = &[
     ("c", "run the checks"),
     ("e", "edit"),
     ("r", "open the review"),
+    ("d", "open the diff"),
+    ("l", "open the log of its agent"),
     (".", "more verbs"),
 ];
 
@@ -53,6 +61,16 @@ pub(super) struct TaskSeen {
     deps: Vec<Task>,
     /// The tasks that wait for it.
     waiters: Vec<Task>,
+    /// Whether the board has an agent on the task that it can stop.
+    pub stops: bool,
+    /// The ends of the logs of checks that fail.
+    tails: Vec<CheckTail>,
+    /// The newest run whose output can be read.
+    log: Option<JobId>,
+    /// What an open task waits for, and what lets it go on.
+    why: Option<Why>,
+    /// Whether the activity shows notes alone.
+    only_notes: bool,
 }
 
 impl TaskSeen {
@@ -65,7 +83,19 @@ impl TaskSeen {
     }
 }
 
-pub(super) async fn show(page: Page, Path(text): Path<String>) -> Response {
+/// The state of the page in its address.
+#[derive(Default, Deserialize)]
+pub(super) struct TaskAsked {
+    /// `notes`: only the notes of the activity.
+    #[serde(default)]
+    show: String,
+}
+
+pub(super) async fn show(
+    page: Page,
+    Path(text): Path<String>,
+    Query(asked): Query<TaskAsked>,
+) -> Response {
     let id = match found(&page, &text).await {
         Ok(id) => id,
         Err(error) => return page.failure(Screen::Board, &error).await,
@@ -75,7 +105,10 @@ pub(super) async fn show(page: Page, Path(text): Path<String>) -> Response {
         Ok(seen) if text != seen.task().name().to_string() => {
             Redirect::to(&format!("/tasks/{}", seen.task().name())).into_response()
         }
-        Ok(seen) => shown(&page, StatusCode::OK, &seen, None).await,
+        Ok(mut seen) => {
+            seen.only_notes = asked.show == "notes";
+            shown(&page, StatusCode::OK, &seen, None).await
+        }
         Err(error) => page.failure(Screen::Board, &error).await,
     }
 }
@@ -113,8 +146,31 @@ pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineErro
         deps.push(page.engine.task_get(&op, dep.id).await?.it.task);
     }
     let waiters = page.engine.task_waiters(&op, id, DEPS_SHOWN).await?;
+    let stops = page.engine.agent_stops(&op, id).await?;
+    let tails = tails(page, &record.task).await;
+    let log = page.engine.work_printed(&op, id).await?.map(|run| run.job.id);
+    let row =
+        TaskRow { task: record.task.clone(), deps: Vec::new(), newest: record.newest.clone() };
+    let is_open = !record.task.phase.is_closed() && !record.task.is_plan;
+    let whys = page.engine.whys(&op, &[row], now).await?;
+    let why = whys.into_iter().next().filter(|_| is_open);
     let card = CardSeen { record, card };
-    Ok(TaskSeen { card, now, epic, parts, more, attempts, check_job, deps, waiters })
+    Ok(TaskSeen {
+        card,
+        now,
+        epic,
+        parts,
+        more,
+        attempts,
+        check_job,
+        deps,
+        waiters,
+        stops,
+        tails,
+        log,
+        why,
+        only_notes: false,
+    })
 }
 
 /// The page of a task. `fault` is the message about a form that was refused.
@@ -137,7 +193,7 @@ pub(super) async fn shown(
                 div.stack {
                     @if let Some(words) = trouble(seen) { (words) }
                     @if task.is_plan { (parts(seen)) }
-                    (checks(page, seen))
+                    (checks(page, &checks_of(seen)))
                     (intent(seen))
                     (activity(seen))
                 }
@@ -167,14 +223,22 @@ fn head(seen: &TaskSeen) -> Markup {
                 (seen.state().badge())
                 @if task.label != seen.state().word().to_lowercase() { span { (task.label) } }
                 @if let Some(who) = task.assignee.as_ref().or(live.map(|live| &live.actor)) { (actor(who)) }
-                @if let Some(attempt) = live { (lease(attempt, seen.now)) }
+                @if let Some(attempt) = live { (lease(attempt, seen.now)) span { "fence " (attempt.fence) } }
                 @if let Some(epic) = &seen.epic { span { "part of " (title_link(epic)) } }
                 span { "for " (span(seen.now.ms_since(task.phase_at))) }
                 span.id { (task.name()) }
             }
-            @if task.phase == Phase::Review {
-                a.button.button-main href={ "/tasks/" (task.name()) "/review" } data-key="r" {
-                    (icon("review")) "Open review" kbd { "r" }
+            @if let Some(why) = &seen.why { (why_line(why)) }
+            div.row {
+                @if task.phase == Phase::Review {
+                    a.button.button-main href={ "/tasks/" (task.name()) "/review" } data-key="r" {
+                        (icon("review")) "Open review" kbd { "r" }
+                    }
+                } @else if !seen.attempts.is_empty() {
+                    a.button href={ "/tasks/" (task.name()) "/review" } data-key="d" { (icon("file")) "Diff" kbd { "d" } }
+                }
+                @if let Some(job) = seen.log {
+                    a.button href={ "/jobs/" (job) } data-key="l" { (icon("job")) "Log" kbd { "l" } }
                 }
             }
         }
@@ -233,7 +297,7 @@ fn phases(seen: &TaskSeen) -> Markup {
 fn trouble(seen: &TaskSeen) -> Option<Markup> {
     let task = seen.task();
     if task.phase.is_closed() {
-        return None;
+        return merged(seen);
     }
     if let Some(blocked) = &task.blocked {
         let words = html! {
@@ -251,6 +315,27 @@ fn trouble(seen: &TaskSeen) -> Option<Markup> {
         "The last merge met conflicts in " (review.conflict_files.join(", ")) "."
     };
     Some(note(Tone::Failed, "warn", &words))
+}
+
+/// How a task that was merged ended: the commit, who approved it, and how long it took.
+fn merged(seen: &TaskSeen) -> Option<Markup> {
+    let (task, review) = (seen.task(), seen.card.card.review.as_ref()?);
+    let commit = review.merge_commit.as_deref()?;
+    let work = seen.attempts.iter().map(|attempt| attempt.started_at).min();
+    let words = html! {
+        p {
+            "Merged as " code { (short(commit)) } ", approved by " (actor(&review.by)) " "
+            (ago(review.decided_at.unwrap_or(review.requested_at), seen.now)) "."
+        }
+        @if let Some(began) = work {
+            p.faint {
+                "Waited " (span(began.ms_since(task.created_at))) ", worked on for "
+                (span(review.requested_at.ms_since(began).max(0))) ", in review for "
+                (span(task.phase_at.ms_since(review.requested_at).max(0))) "."
+            }
+        }
+    };
+    Some(note(Tone::Proved, "check", &words))
 }
 
 fn intent(seen: &TaskSeen) -> Markup {
@@ -271,73 +356,47 @@ fn intent(seen: &TaskSeen) -> Markup {
     }
 }
 
-fn checks(page: &Page, seen: &TaskSeen) -> Markup {
+fn checks_of(seen: &TaskSeen) -> CheckPanel<'_> {
     let task = seen.task();
-    let can_run =
-        page.acts() && !task.phase.is_closed() && task.checks.iter().any(Check::is_command);
-    html! {
-        section.box {
-            div.box-head {
-                h2 { "Checks" }
-                @if let Some(job) = seen.check_job.as_ref().filter(|job| !job.is_over()) {
-                    span.faint { "running: " (job.state.as_str()) }
-                }
-                @if can_run { span.row-end { (form(page, task, Verb::Check)) } }
-            }
-            @if task.checks.is_empty() {
-                p.box-body.soft { "No check gates closing. " a href="#edit" { "Add one" } " so that done means proved." }
-            }
-            ol.lines { @for (index, check) in task.checks.iter().enumerate() {
-                (check_line(page, seen, index, check))
-            } }
-        }
-    }
-}
-
-fn check_line(page: &Page, seen: &TaskSeen, index: usize, check: &Check) -> Markup {
-    let task = seen.task();
-    let result = if check.result() == "pending" { "not run" } else { check.result() };
-    html! {
-        li.check #{ "check-" (index) } {
-            (pip(check)) span.check-result { (result) }
-            div.check-words {
-                @match &check.kind {
-                    CheckKind::Command { cmd, .. } => code { (cmd) },
-                    CheckKind::Manual => bdi { (check.desc) },
-                }
-                @if let Some(verdict) = &check.verdict {
-                    span.faint {
-                        (ago(verdict.at, seen.now))
-                        @match &verdict.source {
-                            VerdictSource::Attested { by } => { " by " (by) }
-                            VerdictSource::Run { exit_code: Some(code), .. } if !verdict.pass => { ", exit code " (code) }
-                            _ => {}
-                        }
-                        @if let Some(tree) = &verdict.tree { ", files " code { (tree.chars().take(7).collect::<String>()) } }
-                    }
-                }
-            }
-            @if page.acts() && !check.is_command() && !task.phase.is_closed() && why_not(page, PersonVerb::Attest).is_none() {
-                form.row method="post" action={ "/tasks/" (task.name()) "/attest" } {
-                    input type="hidden" name="check" value=(index);
-                    button.button.button-small name="result" value="pass" { "I looked: pass" }
-                    button.button.button-small name="result" value="fail" { "Fail" }
-                }
-            }
-        }
+    CheckPanel {
+        task,
+        now: seen.now,
+        tails: &seen.tails,
+        back: format!("/tasks/{}", task.name()),
+        run: ("Run the checks", Some("c")),
+        none: html! { "No check gates closing. " a href="#edit" { "Add one" } " so that done means proved." },
+        running: seen.check_job.as_ref().filter(|job| !job.is_over()).map(|job| job.state.as_str()),
     }
 }
 
 fn activity(seen: &TaskSeen) -> Markup {
     let (task, entries) = (seen.task(), &seen.card.record.entries);
     let omitted = (task.entries as usize).saturating_sub(entries.len());
+    let here = format!("/tasks/{}", task.name());
+    let is_note = |entry: &&Entry| matches!(entry.did.as_str(), "note" | "told its agent");
+    let is_shown = |entry: &&Entry| !seen.only_notes || is_note(entry);
+    let choices = [
+        Choice { href: here.clone(), word: "All", count: None, is_current: !seen.only_notes },
+        Choice {
+            href: format!("{here}?show=notes"),
+            word: "Notes",
+            count: None,
+            is_current: seen.only_notes,
+        },
+        Choice {
+            href: format!("/audit?q=task:{}", task.name()),
+            word: "Events",
+            count: None,
+            is_current: false,
+        },
+    ];
     html! {
         section.box {
-            h2.box-head { "Activity" }
+            div.box-head { h2 { "Activity" } span.row-end { (tabs("Which entries", choices)) } }
             @if omitted > 0 {
                 p.box-body.faint { (omitted) " older entries are in " code { "callboard log " (task.name()) } "." }
             }
-            ol.feed { @for entry in entries { (feed_item(entry, seen.now)) } }
+            ol.feed { @for entry in entries.iter().filter(is_shown) { (feed_item(entry, seen.now)) } }
         }
     }
 }
@@ -441,22 +500,26 @@ fn attempt_line(attempt: &Attempt, now: Timestamp) -> Markup {
     html! {
         li.row {
             (actor(&attempt.actor)) (tag(tone, word))
-            span.faint.row-end { "fence " (attempt.fence) ", " (ago(attempt.started_at, now)) }
+            span.faint.row-end {
+                (attempt.kind.as_str()) ", fence " (attempt.fence) ", "
+                @if let Some(model) = &attempt.model { bdi { (model) } ", " }
+                (ago(attempt.started_at, now))
+            }
         }
     }
 }
 
 /// The forms of a person, outside of the live part: a form that is being written stays as it is.
 fn acts(page: &Page, seen: &TaskSeen) -> Markup {
-    let (task, verbs) = (seen.task(), verbs_of(seen));
+    let verbs = verbs_of(seen);
     html! {
         section.acts.stack aria-label="What you can do" {
             div.row {
-                @for verb in verbs.iter().take(VERBS_SHOWN) { (form(page, task, *verb)) }
+                @for verb in verbs.iter().take(VERBS_SHOWN) { (form(page, seen, *verb)) }
                 @if verbs.len() > VERBS_SHOWN {
                     details.others {
                         summary.button data-key="." { (icon("dots")) "More" kbd { "." } }
-                        div.row { @for verb in verbs.iter().skip(VERBS_SHOWN) { (form(page, task, *verb)) } }
+                        div.row { @for verb in verbs.iter().skip(VERBS_SHOWN) { (form(page, seen, *verb)) } }
                     }
                 }
                 @if why_not(page, PersonVerb::Edit).is_none() {

@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Screen, View};
+use super::parts::{State, title_link};
 use super::task::{TaskSeen, found};
 use super::task_verbs::{check_lines, new_checks, once, plain};
 use super::{Page, done, said};
@@ -46,10 +47,95 @@ pub(super) struct TaskForm {
     /// Whether the form of another task follows.
     #[serde(default)]
     another: String,
+    /// A task whose fields the form begins with.
+    #[serde(default)]
+    from: String,
 }
 
 pub(super) async fn new(page: Page, Query(form): Query<TaskForm>) -> Response {
-    asked(&page, StatusCode::OK, &form, None).await
+    match begun(&page, form).await {
+        Ok(form) => asked(&page, StatusCode::OK, &form, None).await,
+        Err(error) => page.failure(Screen::Board, &error).await,
+    }
+}
+
+/// The form with the fields of the task that it begins with, where the address gives no others.
+async fn begun(page: &Page, form: TaskForm) -> Result<TaskForm, EngineError> {
+    if form.from.is_empty() {
+        return Ok(form);
+    }
+    let id = found(page, &form.from).await?;
+    let (record, card) = (
+        page.engine.task_get(&page.op(), id).await?.it,
+        page.engine.card_of(&page.op(), id).await?,
+    );
+    let or = |given: &str, known: &str| if given.is_empty() { known } else { given }.to_owned();
+    let names: Vec<String> =
+        record.deps.iter().filter(|dep| !dep.removed).map(|dep| dep.id.to_string()).collect();
+    let mode = if card.mode == Mode::Auto { "auto" } else { "pair" };
+    Ok(TaskForm {
+        title: or(&form.title, &record.task.title),
+        body: or(&form.body, &record.body),
+        checks: or(&form.checks, &check_lines(&record.task.checks)),
+        deps: or(&form.deps, &names.join(" ")),
+        criteria: or(&form.criteria, &card.criteria.join("\n")),
+        priority: form.priority.or(Some(record.task.priority)),
+        agent: or(&form.agent, card.agent.as_deref().unwrap_or_default()),
+        base: or(&form.base, card.base_branch.as_deref().unwrap_or_default()),
+        mode: or(&form.mode, mode),
+        from: String::new(),
+        ..form
+    })
+}
+
+/// What will come of the form as it is filled in: whether the task waits, what gates it, and open tasks much like it.
+async fn outlook(page: &Page, form: &TaskForm) -> Result<Markup, EngineError> {
+    let mut waits = Vec::new();
+    let mut unknown = Vec::new();
+    for word in form.deps.split([',', ' ', '\n', '\r']).filter(|word| !word.is_empty()) {
+        match found(page, word).await {
+            Ok(id) => waits.push(page.engine.task_get(&page.op(), id).await?.it.task),
+            Err(EngineError::Refused(_)) => unknown.push(word),
+            Err(error) => return Err(error),
+        }
+    }
+    waits.retain(|task| !task.phase.is_closed());
+    let checks = new_checks(&plain(&form.checks));
+    let alike = match form.title.trim() {
+        "" => Vec::new(),
+        title => page.engine.task_alike(&page.op(), title).await?,
+    };
+    Ok(html! {
+        h2 { "What will happen" }
+        @if !unknown.is_empty() { p.fault { "Not known: " (unknown.join(", ")) "." } }
+        @if waits.is_empty() { p { "The task is ready at once." } }
+        @else { p { "The task waits for " @for (n, task) in waits.iter().enumerate() { @if n > 0 { ", " } (title_link(task)) } "." } }
+        p { @match checks.len() {
+            0 => "Nothing gates closing.",
+            1 => "1 check gates closing. It has not run here.",
+            many => { (many) " checks gate closing. They have not run here." }
+        } }
+        @if !alike.is_empty() {
+            h2 { "Much alike" }
+            ul.stack-tight { @for task in &alike { li { (State::of(task).mark()) (title_link(task)) " " span.id { (task.name()) } } } }
+        }
+        h2 { "In a terminal" }
+        p { code { (twin(form)) } }
+    })
+}
+
+/// The command that makes the task.
+fn twin(form: &TaskForm) -> String {
+    let quoted = |text: &str| format!("'{}'", text.trim().replace('\'', "'\\''"));
+    let title = if form.title.trim().is_empty() { "TITLE".to_owned() } else { quoted(&form.title) };
+    let mut words = format!("callboard task add {title}");
+    for check in form.checks.lines().filter(|line| !line.trim().is_empty()) {
+        words += &format!(" --check {}", quoted(check));
+    }
+    for dep in form.deps.split([',', ' ', '\n', '\r']).filter(|word| !word.is_empty()) {
+        words += &format!(" --dep {dep}");
+    }
+    words
 }
 
 pub(super) async fn create(page: Page, Form(form): Form<TaskForm>) -> Response {
@@ -99,8 +185,15 @@ async fn made(page: &Page, form: &TaskForm) -> Result<(String, String), EngineEr
 }
 
 async fn asked(page: &Page, status: StatusCode, form: &TaskForm, fault: Option<&str>) -> Response {
+    let outlook = match outlook(page, form).await {
+        Ok(outlook) => outlook,
+        Err(error) => return page.failure(Screen::Board, &error).await,
+    };
     let content = html! {
-        @if page.acts() { (new_form(page, form, fault)) }
+        @if page.acts() { div.sided.pad-top {
+            (new_form(page, form, fault))
+            aside.stack-tight #outlook data-live aria-label="What will happen" { (outlook) }
+        } }
         @else { div.pad.text { p { "Sign in to make tasks: run " code { "callboard open" } " in a terminal." } } }
     };
     let mut view = View::of(Screen::Board, "New task", content);
@@ -129,7 +222,7 @@ fn new_form(page: &Page, form: &TaskForm, fault: Option<&str>) -> Markup {
         } }
     };
     html! {
-        form.pad.text.stack method="post" action="/tasks/new" {
+        form.text.stack method="post" action="/tasks/new" data-find="title checks deps" {
             @if let Some(words) = fault { p.fault role="alert" { (words) } }
             input type="hidden" name="once" value=(key);
             div.field {
@@ -171,6 +264,7 @@ fn new_form(page: &Page, form: &TaskForm, fault: Option<&str>) -> Markup {
             div.row {
                 button.button.button-main data-busy="Making" { "Make the task" }
                 button.button name="another" value="1" { "Make it and write another" }
+                button.button.button-bare formmethod="get" formnovalidate { "Look what will happen" }
             }
         }
     }
@@ -200,5 +294,26 @@ pub(super) fn edit(seen: &TaskSeen) -> Markup {
             }
             div { button.button.button-main data-busy="Saving" { "Save" } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_makes_the_same_task() {
+        let form = TaskForm {
+            title: "Don't panic".into(),
+            checks: "cargo test\n\nmanual: reads well\n".into(),
+            deps: "SHOP-1, SHOP-2".into(),
+            ..TaskForm::default()
+        };
+        assert_eq!(
+            twin(&form),
+            "callboard task add 'Don'\\''t panic' --check 'cargo test' --check 'manual: reads well' \
+             --dep SHOP-1 --dep SHOP-2"
+        );
+        assert_eq!(twin(&TaskForm::default()), "callboard task add TITLE");
     }
 }

@@ -12,7 +12,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::rights::PersonVerb;
-use callboard_domain::task::{Check, CheckKind, Task};
+use callboard_domain::task::{Check, CheckKind};
 use callboard_engine::context::OpContext;
 use callboard_engine::{EngineError, WorkWish};
 use maud::{Markup, html};
@@ -25,6 +25,9 @@ use super::{Page, Screen, done, said};
 /// How long a form waits for the checks of a task before it says that they run.
 const CHECKS_WAIT: Duration = Duration::from_secs(3);
 const PRIORITY_STEP: u16 = 100;
+/// Why an agent cannot be stopped that the board did not start.
+pub(super) const ELSEWHERE: &str =
+    "its agent connected by itself: end it where it runs, or take the task back";
 
 /// A verb of a person, in the words of its button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +135,8 @@ pub(super) fn verbs_of(seen: &TaskSeen) -> Vec<Verb> {
         return vec![Verb::Reopen, Verb::Note, Verb::Remove];
     }
     let mut verbs = Vec::new();
-    verbs.push(if is_live && task.phase == Phase::Working { Verb::Stop } else { Verb::Run });
+    let is_at_work = is_live && task.phase != Phase::Review;
+    verbs.push(if seen.stops || is_at_work { Verb::Stop } else { Verb::Run });
     verbs.extend([Verb::Tell, Verb::Note, Verb::Sooner, Verb::Later, Verb::Dep]);
     verbs.push(if task.blocked.is_some() { Verb::Unblock } else { Verb::Block });
     verbs.extend(is_held.then_some(Verb::Release));
@@ -140,11 +144,18 @@ pub(super) fn verbs_of(seen: &TaskSeen) -> Vec<Verb> {
     verbs
 }
 
+/// Why the board cannot carry out a verb on the task as it stands.
+fn hindered(seen: &TaskSeen, verb: Verb) -> Option<String> {
+    let is_elsewhere = verb == Verb::Stop && !seen.stops;
+    is_elsewhere.then(|| ELSEWHERE.to_owned())
+}
+
 /// The form of a verb. A verb that needs words or a confirmation opens a small panel first. A verb that the reader may
 /// not use is left out, or stays with the reason.
-pub(super) fn form(page: &Page, task: &Task, verb: Verb) -> Markup {
+pub(super) fn form(page: &Page, seen: &TaskSeen, verb: Verb) -> Markup {
     let (path, glyph, words) = verb.words();
-    if let Some(why) = why_not(page, verb.needs()) {
+    let task = seen.task();
+    if let Some(why) = why_not(page, verb.needs()).or_else(|| hindered(seen, verb)) {
         return html! { @if verb.is_main() {
             span.row { button.button disabled { (icon(glyph)) (words) } span.faint { (why) } }
         } };

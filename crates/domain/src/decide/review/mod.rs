@@ -20,7 +20,7 @@ use crate::ids::TaskId;
 use crate::limits::REVIEW_CHARS_MAX;
 use crate::policy::Phase;
 use crate::refusal::{Refusal, ReviewAction};
-use crate::review::verdict::VerdictMark;
+use crate::review::mark::ReviewMark;
 use crate::runs::job::JobState;
 use crate::runs::run::RunRecord;
 use crate::runs::work::Role;
@@ -70,27 +70,19 @@ pub(crate) fn review_decide(
 ) -> Result<Change, Refusal> {
     input::longest("feedback", &decision.feedback, REVIEW_CHARS_MAX)?;
     let draft = Draft::of_task(world, decision.task, now)?;
-    judge_seen(&draft.task, draft.card.review.as_ref(), decision.seen)?;
+    // Judged before the phase: a caller learns who decided instead of which column the task is in.
+    decision.seen.judge_verdict(decision.task, draft.card.review.as_ref())?;
     if draft.task.phase != Phase::Review {
         let label = draft.task.label.clone();
         return Err(Refusal::ReviewNotReady { task: decision.task, label });
     }
+    decision.seen.judge_work(decision.task, decision.work.as_deref())?;
     match decision.verdict {
         ReviewVerdict::Approve { unmerged, as_reviewer } => {
             approve(draft, decision, unmerged, as_reviewer)
         }
         ReviewVerdict::Reject { to } => reject::reject(draft, decision, to),
     }
-}
-
-/// Refuses a decision on a review that another person decided since the caller looked. Judged before the phase: a
-/// caller learns who decided instead of which column the task is in.
-fn judge_seen(
-    task: &Task,
-    review: Option<&Review>,
-    seen: Option<VerdictMark>,
-) -> Result<(), Refusal> {
-    seen.map_or(Ok(()), |seen| seen.judge(task.id, review))
 }
 
 /// Approves a review. Work that is not merged yet stays in review; the checks must pass either way.
@@ -138,8 +130,8 @@ pub struct MergeNeeds<'a> {
     pub approval: bool,
     /// The state of the task's own files: an approval counts for the files it was given for.
     pub work: Option<&'a str>,
-    /// The verdict that the caller saw.
-    pub seen: Option<VerdictMark>,
+    /// The review as the caller saw it; `None` for a caller that merges whatever stands.
+    pub seen: Option<&'a ReviewMark>,
 }
 
 /// The part of a merge that needs no check results. The engine asks before git does anything; `decide` asks again
@@ -157,7 +149,9 @@ pub fn merge_gate(
     {
         return Ok(MergeGate::Merged(commit));
     }
-    judge_seen(task, review, needs.seen)?;
+    if let Some(seen) = needs.seen {
+        seen.judge(task.id, review, needs.work)?;
+    }
     let is_approved = |review: &Review| {
         let at = review.decided_at.unwrap_or(review.requested_at);
         review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), needs.work)

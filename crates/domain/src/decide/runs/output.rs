@@ -1,12 +1,15 @@
-//! What a run reports and leaves: artifacts, questions and their answers, and what keeps it from starting.
+//! What a run reports and leaves: artifacts, questions and their answers, its tokens and commits, and what keeps it
+//! from starting.
 
 use serde_json::json;
 
+use crate::actor::Actor;
 use crate::decide::runs::run::Step;
 use crate::event::EventName;
 use crate::refusal::Refusal;
 use crate::runs::job::{JobId, JobState};
-use crate::runs::run::{Artifact, ArtifactName, Question};
+use crate::runs::run::{Artifact, ArtifactName, Question, RunCommit};
+use crate::runs::usage::RunUsage;
 use crate::time::Timestamp;
 use crate::world::{Change, World};
 
@@ -104,4 +107,47 @@ pub(crate) fn run_hold(
         return Ok(step.unchanged());
     }
     Ok(step.alone(EventName::JobHeld, json!({"left": left})))
+}
+
+/// Records what a run used. A run that was canceled meanwhile has used it all the same.
+pub(crate) fn run_use(
+    world: &World<'_>,
+    (id, fence): (JobId, u64),
+    agent: &Actor,
+    usage: RunUsage,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    if step.run.fence != fence {
+        return Err(Refusal::JobLost { job: id });
+    }
+    step.run.usage = Some(step.run.usage.map_or(usage, |known| known.plus(usage)));
+    let mut used = json!({
+        "agent": agent,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+    });
+    if let Some(cost) = usage.cost_micros {
+        used["cost_micros"] = cost.into();
+    }
+    Ok(step.alone(EventName::JobUsed, used))
+}
+
+/// Records the head of the work that a run leaves. Nothing in the rows changes.
+pub(crate) fn run_commit(
+    world: &World<'_>,
+    (id, fence): (JobId, u64),
+    commit: &RunCommit,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let step = Step::of(world, id, now)?;
+    if step.run.fence != fence {
+        return Err(Refusal::JobLost { job: id });
+    }
+    let RunCommit { head, commits, is_leftovers } = commit;
+    let mut data = json!({"head": head, "commits": commits});
+    if *is_leftovers {
+        data["leftovers"] = true.into();
+    }
+    Ok(step.alone(EventName::JobCommitted, data))
 }

@@ -304,6 +304,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
+        | Refusal::WorkMoved { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::DependencyCycle { .. }

@@ -125,6 +125,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::NotRunning { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
+        | Refusal::WorkMoved { .. }
         | Refusal::AgentState { .. }
         | Refusal::MergeConflict { .. }
         | Refusal::NotApproved { .. }

@@ -207,6 +207,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
+        | Refusal::WorkMoved { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }

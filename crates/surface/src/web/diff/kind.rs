@@ -82,36 +82,22 @@ fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Whether a package manager, or another program that records versions, wrote the file. Such files have `lock` as the
+/// ending of their name in one of a few forms; the others are listed.
 fn is_lock(path: &str) -> bool {
-    const NAMES: [&str; 26] = [
-        "Cargo.lock",
-        "Gemfile.lock",
-        "Gopkg.lock",
-        "MODULE.bazel.lock",
+    const NAMES: [&str; 6] = [
+        ".terraform.lock.hcl",
         "Package.resolved",
-        "Pipfile.lock",
-        "Podfile.lock",
-        "bun.lock",
-        "bun.lockb",
-        "composer.lock",
-        "deno.lock",
-        "flake.lock",
         "go.sum",
         "go.work.sum",
-        "gradle.lockfile",
-        "mix.lock",
         "npm-shrinkwrap.json",
-        "package-lock.json",
         "packages.lock.json",
-        "pdm.lock",
-        "pixi.lock",
-        "pnpm-lock.yaml",
-        "poetry.lock",
-        "pubspec.lock",
-        "uv.lock",
-        "yarn.lock",
     ];
-    NAMES.contains(&name_of(path))
+    const ENDS: [&str; 7] =
+        [".lock", ".lockb", ".lockfile", "-lock.json", "-lock.yaml", "-lock.yml", "-lock.toml"];
+    let name = name_of(path);
+    let has_end = |end: &str| name.strip_suffix(end).is_some_and(|stem| !stem.is_empty());
+    NAMES.contains(&name) || ENDS.iter().any(|end| has_end(end))
 }
 
 fn is_minified_by_name(path: &str) -> bool {
@@ -143,7 +129,13 @@ mod tests {
             ("web/package-lock.json", Some((9000, 1)), false, lock),
             ("go.sum", Some((3, 1)), true, lock),
             ("uv.lock", Some((3, 1)), false, lock),
-            ("my-yarn.lock", Some((3, 1)), false, DiffKind::Normal),
+            ("words.lock", Some((3, 1)), false, lock),
+            ("a/bun.lockb", Some((3, 1)), false, lock),
+            ("pnpm-lock.yaml", Some((3, 1)), false, lock),
+            ("infra/.terraform.lock.hcl", Some((3, 1)), false, lock),
+            (".lock", Some((3, 1)), false, DiffKind::Normal),
+            ("src/lock.rs", Some((3, 1)), false, DiffKind::Normal),
+            ("src/deadlock", Some((3, 1)), false, DiffKind::Normal),
             ("Cargo.lock/notes.md", Some((3, 1)), false, DiffKind::Normal),
             ("src/api.rs", Some((3, 1)), true, DiffKind::Generated(GeneratedBy::Attribute)),
             ("dist/app.min.js", Some((1, 1)), false, minified),

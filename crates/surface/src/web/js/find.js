@@ -1,5 +1,5 @@
-// Search as you type: a form with data-find shows its results while its field is written. Without this script the form
-// is sent by hand.
+// Search as you type: a form with data-find shows its results while its fields are written. The attribute may name the
+// fields that matter. Without this script the form is sent by hand.
 import { morph } from "./page.js";
 
 const WAIT_MS = 150;
@@ -11,7 +11,9 @@ for (const form of document.querySelectorAll("form[data-find]")) {
     clearTimeout(wait);
     wait = setTimeout(async () => {
       const url = new URL(form.action);
-      url.search = new URLSearchParams(new FormData(form));
+      const { find } = form.dataset;
+      const fields = [...new FormData(form)].filter(([name]) => !find || find.split(" ").includes(name));
+      url.search = new URLSearchParams(fields);
       asked += 1;
       const mine = asked;
       try {

@@ -129,11 +129,15 @@ function press(key, inside = "") {
   const found = [...document.querySelectorAll(`${inside}[data-key="${CSS.escape(key)}"]`)].find(
     (element) => element.checkVisibility() && !element.disabled,
   );
-  found?.focus({ preventScroll: false });
-  found?.click();
-  // At once: the next key may already be a letter of the text.
-  if (found?.matches("details.menu > summary")) begin(found.parentElement);
+  if (found) push(found);
   return Boolean(found);
+}
+
+function push(element) {
+  element.focus({ preventScroll: false });
+  element.click();
+  // At once: the next key may already be a letter of the text.
+  if (element.matches("details.menu > summary")) begin(element.parentElement);
 }
 
 // Puts the focus into the first field of a panel that is open.
@@ -206,12 +210,58 @@ document.addEventListener("pointerdown", ({ target }) => {
 
 const palette = document.getElementById("palette");
 const field = palette?.querySelector("input");
+const here = palette?.querySelector("[data-here]");
 const found = palette?.querySelector("[data-found]");
 let wait = 0;
 
-palette?.addEventListener("toggle", ({ newState }) => newState === "open" && field.select());
+// The visible buttons of this page by their words, those with a key first.
+function verbs(words) {
+  const named = new Map();
+  const all = [...document.querySelectorAll("main :is(button, a.button, summary.button)")];
+  const keyed = all.filter((element) => element.dataset.key);
+  for (const element of [...keyed, ...all]) {
+    if (element.disabled || !element.checkVisibility()) continue;
+    const copy = element.cloneNode(true);
+    for (const part of copy.querySelectorAll("kbd, svg, .tag, [aria-hidden]")) part.remove();
+    const name = copy.textContent.trim();
+    if (name.toLowerCase().includes(words) && name && !named.has(name)) named.set(name, element);
+  }
+  return [...named].slice(0, 8);
+}
+
+// Each row presses the real button of the page, after the palette is closed.
+function showVerbs() {
+  const rows = verbs(field.value.trim().toLowerCase()).map(([name, element]) => {
+    const [row, button] = ["li", "button"].map((tag) => document.createElement(tag));
+    button.type = "button";
+    button.textContent = name;
+    if (element.dataset.key) {
+      const [side, key] = ["span", "kbd"].map((tag) => document.createElement(tag));
+      key.textContent = element.dataset.key;
+      side.append(key);
+      button.append(side);
+    }
+    button.addEventListener("click", () => {
+      palette.hidePopover();
+      push(element);
+    });
+    row.append(button);
+    return row;
+  });
+  const [head, list] = ["h2", "ul"].map((tag) => document.createElement(tag));
+  head.textContent = "Here";
+  list.append(...rows);
+  here.replaceChildren(...(rows.length ? [head, list] : []));
+}
+
+palette?.addEventListener("toggle", ({ newState }) => {
+  if (newState !== "open") return;
+  field.select();
+  showVerbs();
+});
 field?.addEventListener("input", () => {
   clearTimeout(wait);
+  showVerbs();
   wait = setTimeout(async () => {
     const answer = await fetch(`/search?part=1&q=${encodeURIComponent(field.value)}`);
     if (!answer.ok) return;
@@ -220,11 +270,13 @@ field?.addEventListener("input", () => {
   }, 80);
 });
 palette?.addEventListener("keydown", (event) => {
-  const links = [...found.querySelectorAll("a")];
-  const at = links.indexOf(document.activeElement);
-  if (event.key === "ArrowDown") links[Math.min(at + 1, links.length - 1)]?.focus();
-  else if (event.key === "ArrowUp") (links[at - 1] ?? field).focus();
-  else if (event.key === "Enter" && at < 0 && links[0]) links[0].click();
+  const rows = [...palette.querySelectorAll("[data-here] button, [data-found] a")];
+  const at = rows.indexOf(document.activeElement);
+  // Without words, Enter presses no verb by accident.
+  const first = field.value.trim() ? rows[0] : found.querySelector("a");
+  if (event.key === "ArrowDown") rows[Math.min(at + 1, rows.length - 1)]?.focus();
+  else if (event.key === "ArrowUp") (rows[at - 1] ?? field).focus();
+  else if (event.key === "Enter" && at < 0 && first) first.click();
   else return;
   event.preventDefault();
 });
