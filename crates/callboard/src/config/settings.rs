@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_domain::board::recipe::{PortRange, judge_placed};
 use callboard_domain::board::settings::{BoardSettings, SettingKey};
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
@@ -56,6 +57,7 @@ pub struct Settings {
     pub webhook_secret: Option<Secret>,
     pub agents: AgentsChoice,
     pub board: BoardRule,
+    pub workspace: WorkspaceChoice,
     pub crew: CrewRule,
     pub store: StoreUrl,
     /// Whether hooks refuse edits of an agent that holds no task.
@@ -88,6 +90,17 @@ pub struct AgentsChoice {
     pub kill_grace: Duration,
     /// Empty: anywhere, for a local user without tokens.
     pub local_roots: Vec<PathBuf>,
+}
+
+/// How worktrees of tasks are made ready.
+#[derive(Clone, Debug)]
+pub struct WorkspaceChoice {
+    pub setup: Option<String>,
+    pub teardown: Option<String>,
+    pub timeout: Duration,
+    pub links: Vec<String>,
+    pub writable_links: Vec<String>,
+    pub ports: PortRange,
 }
 
 /// The choice of an embedder.
@@ -211,6 +224,7 @@ impl Reader<'_> {
             webhook_secret: self.webhook_secret()?,
             agents: self.agents()?,
             board: self.board()?,
+            workspace: self.workspace()?,
             crew: self.crew()?,
             store: self.store()?,
             hooks_require_claim: self.boolean("hooks.require_claim"),
@@ -355,7 +369,51 @@ impl Reader<'_> {
             heartbeat: seconds("board.heartbeat_seconds"),
             start_timeout: seconds("board.start_timeout_seconds"),
             audit_reads: self.boolean("board.audit_reads"),
+            remove_after_merge: self.boolean("workspace.remove_after_merge"),
+            disk_quota_bytes: self
+                .limit("workspace.quota_mb")
+                .map(|mb| mb.saturating_mul(1024 * 1024)),
         })
+    }
+
+    fn workspace(&self) -> Result<WorkspaceChoice, String> {
+        let command = |name| self.filled(name).map(str::to_owned);
+        let folders = |name: &str| -> Result<Vec<String>, String> {
+            let plain = self.list(name).iter().map(|link| link.trim_end_matches('/').to_owned());
+            plain
+                .map(|link| match judge_placed(&link) {
+                    Ok(()) => Ok(link),
+                    Err(fault) => Err(self.at(name, &format!("'{link}' {}", fault.words()))),
+                })
+                .collect()
+        };
+        let (links, writable_links) =
+            (folders("workspace.link")?, folders("workspace.link_writable")?);
+        if let Some(other) = writable_links.iter().find(|link| !links.contains(link)) {
+            let words = format!("'{other}' is not in workspace.link");
+            return Err(self.at("workspace.link_writable", &words));
+        }
+        Ok(WorkspaceChoice {
+            setup: command("workspace.setup"),
+            teardown: command("workspace.teardown"),
+            timeout: Duration::from_secs(self.number("workspace.setup_timeout").into()),
+            links,
+            writable_links,
+            ports: self.port_range()?,
+        })
+    }
+
+    fn port_range(&self) -> Result<PortRange, String> {
+        let name = "workspace.ports";
+        let count = u16::try_from(self.number("workspace.port_count")).unwrap_or(0);
+        let ends = self.text(name).split_once('-').and_then(|(first, last)| {
+            let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port >= 1024);
+            Some((port(first)?, port(last)?))
+        });
+        match ends {
+            Some((first, last)) if first <= last => Ok(PortRange { first, last, count }),
+            _ => Err(self.at(name, "must be a range of ports from 1024 on, such as 20000-29999")),
+        }
     }
 
     /// A relative folder that does not leave its parent.

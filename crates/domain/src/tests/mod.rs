@@ -33,6 +33,7 @@ mod verify;
 mod watch;
 mod why;
 mod work;
+mod workspaces;
 
 use std::path::PathBuf;
 

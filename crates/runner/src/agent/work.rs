@@ -88,6 +88,7 @@ impl LocalAgents {
         let mut git_dirs = Vec::new();
         for worktree in &call.worktrees {
             places.push(worktree.path.clone());
+            places.extend(self.settings.recipe.writable_in(&worktree.repo, &worktree.path));
             let dirs = WorktreeDirs::of(&worktree.repo, &worktree.path).await;
             let dirs = dirs.map_err(|fault| fault.to_string())?;
             let writes = dirs.what_a_commit_writes(&worktree.branch);
@@ -100,6 +101,7 @@ impl LocalAgents {
         let command = if may_write { &executor.write_command } else { &executor.command };
         let port = port_of_its_own(command);
         let ports = self.settings.sandbox_ports.of_run(&variables.named, door, port);
+        let ports = ports.and(call.ports);
         let confinement = self.confinement(executor, &folder, (places, ports), log)?;
         let mut leash = self.leash(&folder);
         let lines = Arc::new(Printed::new());
