@@ -15,7 +15,7 @@ const FOLDER: OFlags =
 
 /// What became of a link or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Placed {
+pub(crate) enum PlacedFile {
     Done,
     /// Something stands at its place already, and is left as it is.
     Taken,
@@ -24,20 +24,20 @@ pub(crate) enum Placed {
 }
 
 /// Copies the plain file `path` from one root to the same path below another. Never replaces a file.
-pub(crate) fn copy(from: &Path, to: &Path, path: &str) -> io::Result<Placed> {
+pub(crate) fn copy(from: &Path, to: &Path, path: &str) -> io::Result<PlacedFile> {
     let (folders, name) = split(path);
-    let Some(source) = open_folder(from, &folders, false)? else { return Ok(Placed::NoSource) };
+    let Some(source) = open_folder(from, &folders, false)? else { return Ok(PlacedFile::NoSource) };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut source = match rustix::fs::openat(source, name, flags, Mode::empty()) {
         Ok(file) => File::from(file),
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(Placed::NoSource),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(PlacedFile::NoSource),
         Err(error) => return Err(error.into()),
     };
     let facts = source.metadata()?;
     if !facts.is_file() {
-        return Ok(Placed::NoSource);
+        return Ok(PlacedFile::NoSource);
     }
-    let Some(folder) = open_folder(to, &folders, true)? else { return Ok(Placed::Taken) };
+    let Some(folder) = open_folder(to, &folders, true)? else { return Ok(PlacedFile::Taken) };
     let mode = Mode::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&facts) & 0o777);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     match rustix::fs::openat(&folder, name, flags, mode) {
@@ -47,30 +47,30 @@ pub(crate) fn copy(from: &Path, to: &Path, path: &str) -> io::Result<Placed> {
                 // Half a file would pass for a whole one the next time.
                 let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
             }
-            copied.map(|_| Placed::Done)
+            copied.map(|_| PlacedFile::Done)
         }
-        Err(Errno::EXIST) => Ok(Placed::Taken),
+        Err(Errno::EXIST) => Ok(PlacedFile::Taken),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Makes a link at `path` below `to` that leads to the folder of that path below `from`. Never replaces anything. A link
 /// that leads there already is as good as a new one.
-pub(crate) fn link(from: &Path, to: &Path, path: &str) -> io::Result<Placed> {
+pub(crate) fn link(from: &Path, to: &Path, path: &str) -> io::Result<PlacedFile> {
     let (folders, name) = split(path);
     let parts: Vec<&str> = folders.iter().copied().chain([name]).collect();
     if open_folder(from, &parts, false)?.is_none() {
-        return Ok(Placed::NoSource);
+        return Ok(PlacedFile::NoSource);
     }
     let target = from.join(path);
-    let Some(folder) = open_folder(to, &folders, true)? else { return Ok(Placed::Taken) };
+    let Some(folder) = open_folder(to, &folders, true)? else { return Ok(PlacedFile::Taken) };
     match rustix::fs::symlinkat(&target, &folder, name) {
-        Ok(()) => Ok(Placed::Done),
+        Ok(()) => Ok(PlacedFile::Done),
         Err(Errno::EXIST) => {
             let leads = rustix::fs::readlinkat(&folder, name, Vec::new());
             let is_ours =
                 leads.is_ok_and(|leads| leads.as_bytes() == target.as_os_str().as_encoded_bytes());
-            Ok(if is_ours { Placed::Done } else { Placed::Taken })
+            Ok(if is_ours { PlacedFile::Done } else { PlacedFile::Taken })
         }
         Err(error) => Err(error.into()),
     }
@@ -142,14 +142,14 @@ mod tests {
         fs::write(main.join("deep/plain"), "yes").expect("a file");
         symlink(out.join("secret"), main.join("leads-out")).expect("a link");
         symlink(&out, main.join("folder-out")).expect("a link");
-        assert_eq!(copy(&main, &tree, "leads-out").expect("judged"), Placed::NoSource);
-        assert_eq!(copy(&main, &tree, "folder-out/secret").expect("judged"), Placed::NoSource);
-        assert_eq!(link(&main, &tree, "folder-out").expect("judged"), Placed::NoSource);
-        assert_eq!(link(&main, &tree, "folder-out/deep").expect("judged"), Placed::NoSource);
+        assert_eq!(copy(&main, &tree, "leads-out").expect("judged"), PlacedFile::NoSource);
+        assert_eq!(copy(&main, &tree, "folder-out/secret").expect("judged"), PlacedFile::NoSource);
+        assert_eq!(link(&main, &tree, "folder-out").expect("judged"), PlacedFile::NoSource);
+        assert_eq!(link(&main, &tree, "folder-out/deep").expect("judged"), PlacedFile::NoSource);
 
         fs::remove_dir(tree.join("deep")).expect("removes");
         symlink(&out, tree.join("deep")).expect("a link");
-        assert_eq!(copy(&main, &tree, "deep/plain").expect("judged"), Placed::Taken);
+        assert_eq!(copy(&main, &tree, "deep/plain").expect("judged"), PlacedFile::Taken);
         assert!(!out.join("plain").exists(), "nothing was written outside");
         symlink(&out, tree.join(".callboard")).expect("a link");
         assert!(write_ours(&tree, "workspace.env", b"x").is_err());
@@ -163,16 +163,16 @@ mod tests {
         fs::create_dir_all(main.join("a/b")).expect("a folder");
         fs::create_dir_all(&tree).expect("a folder");
         fs::write(main.join("a/b/.env"), "KEY=1").expect("a file");
-        assert_eq!(copy(&main, &tree, "a/b/.env").expect("copies"), Placed::Done);
+        assert_eq!(copy(&main, &tree, "a/b/.env").expect("copies"), PlacedFile::Done);
         fs::write(tree.join("a/b/.env"), "KEY=mine").expect("a file");
-        assert_eq!(copy(&main, &tree, "a/b/.env").expect("judged"), Placed::Taken);
+        assert_eq!(copy(&main, &tree, "a/b/.env").expect("judged"), PlacedFile::Taken);
         assert_eq!(fs::read_to_string(tree.join("a/b/.env")).expect("text"), "KEY=mine");
-        assert_eq!(copy(&main, &tree, "missing").expect("judged"), Placed::NoSource);
+        assert_eq!(copy(&main, &tree, "missing").expect("judged"), PlacedFile::NoSource);
 
-        assert_eq!(link(&main, &tree, "a/b/").expect("judged"), Placed::Taken);
+        assert_eq!(link(&main, &tree, "a/b/").expect("judged"), PlacedFile::Taken);
         fs::create_dir(main.join("lib")).expect("a folder");
-        assert_eq!(link(&main, &tree, "lib").expect("links"), Placed::Done);
-        assert_eq!(link(&main, &tree, "lib").expect("judged"), Placed::Done);
+        assert_eq!(link(&main, &tree, "lib").expect("links"), PlacedFile::Done);
+        assert_eq!(link(&main, &tree, "lib").expect("judged"), PlacedFile::Done);
         assert_eq!(tree.join("lib").read_link().expect("a link"), main.join("lib"));
         assert!(exists(&tree, "lib") && !exists(&tree, "other") && !exists(&tree, "lib/x"));
     }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_domain::board::recipe::{PortRange, judge_placed};
 use callboard_domain::board::settings::{BoardSettings, SettingKey};
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
@@ -19,6 +18,7 @@ use callboard_surface::toolsets;
 
 use super::layer::{Origin, Resolved};
 use super::value::Value;
+use super::workspace::WorkspaceChoice;
 use crate::output::Failure;
 
 #[derive(Clone)]
@@ -90,17 +90,6 @@ pub struct AgentsChoice {
     pub kill_grace: Duration,
     /// Empty: anywhere, for a local user without tokens.
     pub local_roots: Vec<PathBuf>,
-}
-
-/// How worktrees of tasks are made ready.
-#[derive(Clone, Debug)]
-pub struct WorkspaceChoice {
-    pub setup: Option<String>,
-    pub teardown: Option<String>,
-    pub timeout: Duration,
-    pub links: Vec<String>,
-    pub writable_links: Vec<String>,
-    pub ports: PortRange,
 }
 
 /// The choice of an embedder.
@@ -183,7 +172,7 @@ impl Settings {
     }
 }
 
-struct Reader<'a>(&'a Resolved);
+pub(super) struct Reader<'a>(&'a Resolved);
 
 impl Reader<'_> {
     fn settings(&self) -> Result<Settings, String> {
@@ -376,46 +365,6 @@ impl Reader<'_> {
         })
     }
 
-    fn workspace(&self) -> Result<WorkspaceChoice, String> {
-        let command = |name| self.filled(name).map(str::to_owned);
-        let folders = |name: &str| -> Result<Vec<String>, String> {
-            let plain = self.list(name).iter().map(|link| link.trim_end_matches('/').to_owned());
-            plain
-                .map(|link| match judge_placed(&link) {
-                    Ok(()) => Ok(link),
-                    Err(fault) => Err(self.at(name, &format!("'{link}' {}", fault.words()))),
-                })
-                .collect()
-        };
-        let (links, writable_links) =
-            (folders("workspace.link")?, folders("workspace.link_writable")?);
-        if let Some(other) = writable_links.iter().find(|link| !links.contains(link)) {
-            let words = format!("'{other}' is not in workspace.link");
-            return Err(self.at("workspace.link_writable", &words));
-        }
-        Ok(WorkspaceChoice {
-            setup: command("workspace.setup"),
-            teardown: command("workspace.teardown"),
-            timeout: Duration::from_secs(self.number("workspace.setup_timeout").into()),
-            links,
-            writable_links,
-            ports: self.port_range()?,
-        })
-    }
-
-    fn port_range(&self) -> Result<PortRange, String> {
-        let name = "workspace.ports";
-        let count = u16::try_from(self.number("workspace.port_count")).unwrap_or(0);
-        let ends = self.text(name).split_once('-').and_then(|(first, last)| {
-            let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port >= 1024);
-            Some((port(first)?, port(last)?))
-        });
-        match ends {
-            Some((first, last)) if first <= last => Ok(PortRange { first, last, count }),
-            _ => Err(self.at(name, "must be a range of ports from 1024 on, such as 20000-29999")),
-        }
-    }
-
     /// A relative folder that does not leave its parent.
     fn inside(&self, name: &str) -> Result<PathBuf, String> {
         let path = PathBuf::from(self.required(name)?);
@@ -576,18 +525,18 @@ impl Reader<'_> {
     }
 
     /// The message about an invalid value, with its origin.
-    fn at(&self, name: &str, words: &str) -> String {
+    pub(super) fn at(&self, name: &str, words: &str) -> String {
         format!("{name} ({}): {words}", self.0.origin(name))
     }
 
-    fn text(&self, name: &str) -> &str {
+    pub(super) fn text(&self, name: &str) -> &str {
         match self.0.value(name) {
             Value::Text(text) => text,
             Value::Integer(_) | Value::Boolean(_) | Value::List(_) => "",
         }
     }
 
-    fn filled(&self, name: &str) -> Option<&str> {
+    pub(super) fn filled(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
@@ -596,7 +545,7 @@ impl Reader<'_> {
         Ok(text.to_owned())
     }
 
-    fn number(&self, name: &str) -> u32 {
+    pub(super) fn number(&self, name: &str) -> u32 {
         match self.0.value(name) {
             Value::Integer(number) => u32::try_from(*number).unwrap_or(u32::MAX),
             Value::Text(_) | Value::Boolean(_) | Value::List(_) => 0,
@@ -611,7 +560,7 @@ impl Reader<'_> {
         *self.0.value(name) == Value::Boolean(true)
     }
 
-    fn list(&self, name: &str) -> &[String] {
+    pub(super) fn list(&self, name: &str) -> &[String] {
         match self.0.value(name) {
             Value::List(items) => items,
             Value::Text(_) | Value::Integer(_) | Value::Boolean(_) => &[],

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{failed, hide, paths};
 use crate::git::Git;
 use crate::guarded::AgentTree;
-use crate::placing::{self, Placed};
+use crate::placing::{self, PlacedFile};
 
 /// The file in the main checkout that names the ignored files to copy.
 pub(super) const INCLUDE: &str = ".worktreeinclude";
@@ -121,9 +121,9 @@ pub(super) fn copy_all(
         }
         let placed = placing::copy(repo, worktree, file);
         words += &match placed.map_err(failed(&format!("cannot copy {file}")))? {
-            Placed::Done => format!("copied {file}\n"),
-            Placed::Taken => format!("kept {file}: it is there already\n"),
-            Placed::NoSource => format!("left out {file}: it is not a plain file\n"),
+            PlacedFile::Done => format!("copied {file}\n"),
+            PlacedFile::Taken => format!("kept {file}: it is there already\n"),
+            PlacedFile::NoSource => format!("left out {file}: it is not a plain file\n"),
         };
     }
     Ok(words)
@@ -155,13 +155,13 @@ pub(super) async fn link_all(
         }
         let placed = placing::link(&repo, tree.path(), link);
         match placed.map_err(failed(&format!("cannot link {link}")))? {
-            Placed::Done => {
+            PlacedFile::Done => {
                 // A pattern such as `node_modules/` matches folders alone, and a link is none.
                 hide(tree.git(), &tree.dirs().common, &[link]).await?;
                 words += &format!("linked {link}\n");
             }
-            Placed::Taken => words += &format!("kept {link}: it is there already\n"),
-            Placed::NoSource => return Err(refused("is not a folder of the main checkout")),
+            PlacedFile::Taken => words += &format!("kept {link}: it is there already\n"),
+            PlacedFile::NoSource => return Err(refused("is not a folder of the main checkout")),
         }
     }
     Ok(words)

@@ -501,7 +501,7 @@ async fn a_fresh_worktree_builds_a_rust_project() {
     repo.commit("a Rust project");
     repo.git(&["push", "-q", "origin", "main"]);
     let worktree = make(&repo, "CB-1").await;
-    let build = "cargo build -q --offline --target-dir target && ./target/debug/shop > out.o";
+    let build = "cargo run -q --offline --target-dir target > out.o";
     ready(setup(build), &worktree).await.expect("builds");
     assert_eq!(text(&worktree, "out.o"), "KEY=1\n");
     assert_eq!(status(&worktree.path), "");
