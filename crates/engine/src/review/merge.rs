@@ -271,10 +271,16 @@ impl Engine {
     ) -> Result<Worktree, MergeFault> {
         let path = shop.merges.merge_look(part).await?;
         let (repo, branch) = (part.from.repo().to_owned(), part.from.branch().to_owned());
-        let place = Worktree { repo: repo.clone(), path, branch };
-        let stop = op.cancel.clone();
-        shop.worktrees.worktree_ready(worktree_of_task(task, &place), stop).await?;
-        Ok(place)
+        let place = Worktree { repo, path, branch };
+        let of = worktree_of_task(task, &place);
+        match shop.worktrees.worktree_ready(of, op.cancel.clone()).await {
+            Ok(_) => Ok(place),
+            Err(fault) => {
+                // A setup that failed may have started services.
+                self.merge_place_leave(shop, task, part, &place).await;
+                Err(fault.into())
+            }
+        }
     }
 
     /// Tears down a folder that was made for the checks of a merge; the worktree of the task stays as it is.

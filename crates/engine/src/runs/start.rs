@@ -249,10 +249,13 @@ impl Engine {
         // The setup has a limit of its own; the time of the agent's start begins after it.
         let (stop, setup) = (CancellationToken::new(), Instant::now());
         let ready = self.workspace_ready(&ground.record.task, &parts, &stop);
+        tokio::pin!(ready);
         let ready = tokio::select! {
-            ready = ready => ready,
+            ready = &mut ready => ready,
             () = &mut watched => {
                 stop.cancel();
+                // The setup hears of the stop only while it is waited for.
+                let _ = ready.await;
                 return self.work_over(ground, WorkEnd::Stopped).await;
             }
         };
