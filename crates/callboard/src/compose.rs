@@ -15,7 +15,7 @@ use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{Alert, CrewTerminal, Engine, Parts, Working, Workshop};
 use callboard_runner::{
     AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
-    LocalRoots, LocalWorktrees, Webhooks, tmux_is_installed, tracked,
+    LocalRoots, LocalWorktrees, ProjectCommands, Recipe, Webhooks, tmux_is_installed, tracked,
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
@@ -72,7 +72,8 @@ impl App {
                 store_is_inside: settings.store == StoreUrl::Default,
             })
             .await?;
-        let agents = agents(settings, place);
+        let recipe = Arc::new(recipe(settings, place));
+        let agents = agents(settings, place, recipe.clone());
         // Agents that this process starts reach the board through a door of their own.
         let door = AgentDoor {
             mcp: mcp_options(settings, None, false),
@@ -81,6 +82,13 @@ impl App {
             address: OnceCell::new(),
         };
         let served_at = place.cloned();
+        let commands = ProjectCommands::default()
+            .with_env(settings.check_env.clone())
+            .with_sandbox(settings.check_sandbox, settings.check_writable.clone())
+            .with_ports(settings.check_ports.clone(), move || {
+                Some(Served::address_now(served_at.as_ref()?)?.port())
+            })
+            .with_recipe(recipe);
         let engine = Engine::new(Parts {
             store,
             ids: Arc::new(TimeOrderedIds),
@@ -93,11 +101,7 @@ impl App {
             forge: is_trusted.then_some(forge(settings)? as Arc<dyn Forge>),
             checks: Some(Arc::new(
                 LocalChecks::new(settings.checks_enabled && is_trusted)
-                    .with_env(settings.check_env.clone())
-                    .with_sandbox(settings.check_sandbox, settings.check_writable.clone())
-                    .with_ports(settings.check_ports.clone(), move || {
-                        Some(Served::address_now(served_at.as_ref()?)?.port())
-                    }),
+                    .with_commands(commands.clone()),
             )),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,
@@ -108,7 +112,7 @@ impl App {
             crew: settings.crew.clone(),
             agents: is_trusted.then(|| agents.clone() as Arc<dyn AgentRunner>),
             courier: is_trusted.then(|| Arc::new(courier(settings)) as Arc<dyn Courier>),
-            workshop: is_trusted.then(|| workshop(settings, place, agents, door)),
+            workshop: is_trusted.then(|| workshop(settings, place, (agents, commands), door)),
             is_gone: identity::is_gone,
         });
         let inside = place.filter(|_| settings.store == StoreUrl::Default).cloned();
@@ -276,7 +280,7 @@ pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Move
 
 /// The runner of agents here. Where no roots are set, each job is judged on whether its caller may name a local
 /// repository.
-fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
+fn agents(settings: &Settings, place: Option<&Place>, recipe: Arc<Recipe>) -> Arc<LocalAgents> {
     let home = match place {
         Some(place) => place.folder(),
         None => place::data_folder().unwrap_or_else(std::env::temp_dir),
@@ -298,19 +302,38 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         git_schemes: settings.runs.spec.git_schemes.clone(),
         git_hosts: settings.runs.spec.git_hosts.clone(),
         local_roots,
+        recipe,
         server_args: agent_server::of_run,
         ..AgentSettings::new(home, folder)
     }))
+}
+
+/// The workspace recipe. Its commands and links are for the repository whose settings name them.
+fn recipe(settings: &Settings, place: Option<&Place>) -> Recipe {
+    let choice = &settings.workspace;
+    Recipe {
+        setup: choice.setup.clone(),
+        teardown: choice.teardown.clone(),
+        timeout: choice.timeout,
+        links: choice.links.clone(),
+        writable: choice.writable_links.clone(),
+        shell: settings.check_shell.clone(),
+        log_tail_bytes: settings.check_log_tail_bytes,
+        root: place.map(|place| place.root.clone()),
+        ports: choice.ports,
+        ports_folder: place::data_folder().map(|folder| folder.join("ports")),
+    }
 }
 
 /// The ports that make worktrees, merge them, open sessions and run agents here.
 fn workshop(
     settings: &Settings,
     place: Option<&Place>,
-    workers: Arc<LocalAgents>,
+    (workers, commands): (Arc<LocalAgents>, ProjectCommands),
     door: AgentDoor,
 ) -> Workshop {
-    let worktrees = Arc::new(LocalWorktrees::new(settings.board.worktree_dir.clone()));
+    let worktrees = LocalWorktrees::new(settings.board.worktree_dir.clone());
+    let worktrees = Arc::new(worktrees.with_commands(commands));
     Workshop {
         merges: worktrees.clone(),
         worktrees,

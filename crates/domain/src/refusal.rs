@@ -185,6 +185,10 @@ pub enum Refusal {
     CheckInfrastructure {
         message: String,
     },
+    /// The worktree of a task is not ready for work: `workspace.setup` failed, or the recipe is not allowed.
+    WorkspaceNotReady {
+        message: String,
+    },
     CheckLogNotFound {
         task: TaskId,
         index: usize,
@@ -503,6 +507,7 @@ impl Refusal {
             Self::SessionTerminal { .. } => "SESSION_TERMINAL",
             Self::Conflict { .. } => "CONFLICT",
             Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
+            Self::WorkspaceNotReady { .. } => "WORKSPACE_NOT_READY",
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
             Self::AuthorizationDenied { .. }
             | Self::ProfileDenied { .. }
@@ -529,7 +534,8 @@ impl Refusal {
             | Self::TooManyJobs { .. }
             | Self::NoPlace { .. }
             | Self::TooManyCalls { .. }
-            | Self::CheckInfrastructure { .. } => true,
+            | Self::CheckInfrastructure { .. }
+            | Self::WorkspaceNotReady { .. } => true,
             Self::InvalidInput { .. }
             | Self::TaskNotFound { .. }
             | Self::SessionNotFound { .. }

@@ -34,6 +34,8 @@ impl From<WorktreeFault> for EngineError {
     fn from(fault: WorktreeFault) -> Self {
         match fault {
             WorktreeFault::Unreachable(_) => Self::Unavailable(fault.to_string()),
+            WorktreeFault::NotReady(message) => Refusal::WorkspaceNotReady { message }.into(),
+            WorktreeFault::Stopped => Self::Canceled,
             fault => Self::Git(fault.to_string()),
         }
     }

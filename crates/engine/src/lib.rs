@@ -44,6 +44,7 @@ pub use board::card_wait::{CardWait, CardWaited, WaitEnd};
 pub use board::columns::{
     BoardCard, BoardColumn, BoardColumns, BoardProjects, BoardQuery, CardQuestion, DoneSpan,
 };
+pub use board::gc::GcRow;
 pub use board::import::Imported;
 pub use board::inbox::{InboxQuery, NavCounts};
 pub use board::overview::Holder;

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::board::recipe::PortBlock;
 use callboard_domain::ids::{Id, TaskId};
 use callboard_store::FileSpan;
 use callboard_store::knowledge::Calibration;
@@ -42,9 +43,9 @@ pub use work::{
 };
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, ChangeStatus, ChangedFile, ChangesQuery, ChangesSince,
-    DiffStats, FileDiff, FileFault, FileLines, PatchWish, Rebased, Removal, ShareOrder, TaskBranch,
-    Worktree, WorktreeChanges, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,
-    WorktreeRemoved, WorktreeState, Worktrees,
+    DiffStats, DiskUsage, FileDiff, FileFault, FileLines, ListedWork, PatchWish, Rebased, Removal,
+    ShareOrder, TaskBranch, TaskWorktree, Worktree, WorktreeChanges, WorktreeDiff, WorktreeFault,
+    WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 /// Where a repository keeps the logs of its checks.
@@ -157,6 +158,10 @@ pub struct CheckRun {
     pub files: FilesState,
     pub shell: String,
     pub log_tail_bytes: usize,
+    /// Variables of the task that the command sees.
+    pub variables: Vec<(String, String)>,
+    /// The ports of the task, which a confined command may connect to.
+    pub ports: Option<PortBlock>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -42,7 +42,7 @@ impl AgentRunner for Agent {
             () = stop.cancelled() => RunVerdict::Stopped,
         };
         let (patch, out) = (None, None);
-        RunReport { verdict, summary: "done".into(), patch, out, logs }
+        RunReport { verdict, summary: "done".into(), patch, out, logs, usage: None }
     }
 
     async fn clean_up(&self) {}

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,95 +12,31 @@ use callboard_engine::ports::{
 };
 use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::check_places::{self, CheckSandbox};
-use crate::environment::{self, Variables};
+use crate::confined::{CommandFault, ProjectCommand, ProjectCommands};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
-use crate::process::{self, Output, ProcessEnd, Program};
-use crate::sandbox::{Confinement, SandboxPorts};
+use crate::process::ProcessEnd;
 use crate::turn::Turns;
 use crate::{check_log, git, tree};
 
 /// Runs checks as processes of this machine, with this server's rights. Checks of agents' worktrees may be confined.
 pub struct LocalChecks {
     checks_enabled: bool,
-    /// Variables that checks see besides the usual ones.
-    env: Vec<String>,
-    sandbox: CheckSandbox,
-    /// Folders that confined checks may write besides the usual ones.
-    writable: Vec<String>,
-    /// TCP ports that confined checks may connect to besides the usual ones.
-    ports: SandboxPorts,
-    /// The port on which the board of this project is served now.
-    board_port: Arc<BoardPort>,
+    commands: ProjectCommands,
     turns: Turns,
 }
 
-type BoardPort = dyn Fn() -> Option<u16> + Send + Sync;
-
 impl LocalChecks {
     pub fn new(checks_enabled: bool) -> Self {
-        let (env, writable) = (Vec::new(), Vec::new());
-        let (sandbox, ports) = (CheckSandbox::default(), SandboxPorts::default());
-        let (board_port, turns) = (Arc::new(|| None), Turns::default());
-        Self { checks_enabled, env, sandbox, writable, ports, board_port, turns }
+        Self { checks_enabled, commands: ProjectCommands::default(), turns: Turns::default() }
     }
 
-    /// Lets checks see these variables too.
-    pub fn with_env(mut self, names: Vec<String>) -> Self {
-        self.env = names;
+    pub fn with_commands(mut self, commands: ProjectCommands) -> Self {
+        self.commands = commands;
         self
     }
-
-    /// Confines checks of agents' worktrees, and lets those checks write these folders too.
-    pub fn with_sandbox(mut self, sandbox: CheckSandbox, writable: Vec<String>) -> Self {
-        (self.sandbox, self.writable) = (sandbox, writable);
-        self
-    }
-
-    /// Lets confined checks connect to these ports too, and in no case to the port of the board.
-    pub fn with_ports(
-        mut self,
-        ports: SandboxPorts,
-        board_port: impl Fn() -> Option<u16> + Send + Sync + 'static,
-    ) -> Self {
-        (self.ports, self.board_port) = (ports, Arc::new(board_port));
-        self
-    }
-
-    /// The confinement of a check. `None`: the check has this server's rights.
-    fn cell(
-        &self,
-        run: &CheckRun,
-        seen: &Variables,
-    ) -> Result<Option<CheckConfinement>, CheckFault> {
-        // The user's own checkout is trusted; only the worktree of an agent may hold what an agent wrote.
-        if self.sandbox == CheckSandbox::Off || !tree::is_of_agents(&run.repo, &run.root) {
-            return Ok(None);
-        }
-        let cannot = |error| infrastructure(format!("cannot make a folder for a check: {error}"));
-        let temporary = tempfile::Builder::new().prefix("callboard-check-").tempdir();
-        let temporary = temporary.map_err(cannot)?;
-        let root = run.root.canonicalize().map_err(cannot)?;
-        let places = check_places::places(&root, temporary.path(), seen, &self.writable);
-        let ports = self.ports.of_check((self.board_port)());
-        match (Confinement::new(places, ports), self.sandbox) {
-            (Some(confinement), _) => Ok(Some(CheckConfinement { confinement, temporary })),
-            (None, CheckSandbox::On) => {
-                Err(infrastructure("this machine cannot confine a check (checks.sandbox = on)"))
-            }
-            (None, _) => Ok(None),
-        }
-    }
-}
-
-/// The confinement and the temporary folder of a confined check.
-struct CheckConfinement {
-    confinement: Confinement,
-    temporary: TempDir,
 }
 
 /// The last line of the log of a confined check that failed.
@@ -160,26 +95,22 @@ impl CheckRunner for LocalChecks {
             return Err(CheckFault::Canceled);
         }
         let cwd = working_directory(&run)?;
-        let mut env = environment::for_check(std::env::vars_os(), &self.env);
-        let cell = self.cell(&run, &env)?;
-        if let Some(cell) = &cell {
-            env = check_places::with_temporary(env, cell.temporary.path());
-        }
-        let program = Program {
-            name: run.shell.clone().into(),
-            args: vec!["-c".into(), run.cmd.clone().into()],
+        let command = ProjectCommand {
+            repo: &run.repo,
+            root: &run.root,
             cwd,
-            env,
-            input: Vec::new(),
+            shell: &run.shell,
+            cmd: &run.cmd,
             timeout: run.timeout,
-            output: Output::Merged { bytes_max: run.log_tail_bytes },
-            // A killed server must not leave a build running.
-            dies_with_us: true,
-            leash: None,
-            keeps: None,
-            confinement: cell.as_ref().map(|cell| cell.confinement.clone()),
+            log_tail_bytes: run.log_tail_bytes,
+            variables: &run.variables,
+            ports: run.ports,
         };
-        let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
+        let ended = self.commands.run(command, &cancel).await;
+        let (ended, is_confined) = ended.map_err(|fault| match fault {
+            CommandFault::Confinement(fault) => fault,
+            CommandFault::Shell(error) => no_shell(&run, &error),
+        })?;
         let (exit_code, timed_out) = match ended.ending {
             ProcessEnd::Exited(code) => (code, false),
             ProcessEnd::TimedOut => (None, true),
@@ -188,7 +119,7 @@ impl CheckRunner for LocalChecks {
         let mut ran = CheckRan { exit_code, timed_out, log: String::new() };
         let (output, dropped) = ended.stdout.finish();
         let mut text = check_log::render(&run, &ran, ended.duration, &output, dropped);
-        if cell.is_some() && !ran.passed() {
+        if is_confined && !ran.passed() {
             if !text.ends_with(b"\n") {
                 text.push(b'\n');
             }

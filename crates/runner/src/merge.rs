@@ -20,7 +20,8 @@ use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 use crate::worktree::{
     Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, commit_of,
-    common_dir, fetch, fork, is_ancestor, names, rebase_onto, repo_lock, signing, text, to_the_end,
+    common_dir, fetch, fork, is_ancestor, names, placed_in, rebase_onto, repo_lock, signing, text,
+    to_the_end,
 };
 
 #[async_trait]
@@ -45,6 +46,7 @@ impl Merges for LocalWorktrees {
                 let settings_seen = order.settings_seen;
                 let part = prepare(order).await?;
                 judge_settings(&part, settings_seen)?;
+                judge_placed(&part).await?;
                 parts.push(part);
             }
             Ok(PreparedMerge { parts, turn })
@@ -121,6 +123,26 @@ fn judge_settings(part: &PreparedPart, seen: bool) -> Result<(), MergeFault> {
         files if files.is_empty() || seen => Ok(()),
         files => Err(MergeFault::Settings { files }),
     }
+}
+
+/// Refuses work in which an agent committed a file that the recipe had linked or copied into its worktree.
+async fn judge_placed(part: &PreparedPart) -> Result<(), MergeFault> {
+    let (MergePlan::Commit { files, .. }, MergeFrom::Worktree { worktree, .. }) =
+        (&part.plan, &part.from)
+    else {
+        return Ok(());
+    };
+    let placed = placed_in(&AgentTree::to_look_at(worktree).await?);
+    let carried: Vec<&str> =
+        files.iter().filter(|file| placed.contains(file)).map(String::as_str).collect();
+    if carried.is_empty() {
+        return Ok(());
+    }
+    Err(WorktreeFault::Failed(format!(
+        "the work commits files that the workspace recipe placed there: {}; take them out of its commits",
+        carried.join(", ")
+    ))
+    .into())
 }
 
 /// Prepares one repository: the merge commit exists afterwards, and no branch has moved.

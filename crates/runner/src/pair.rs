@@ -138,6 +138,8 @@ impl LocalPairs {
             ("CALLBOARD_WORKTREE_PATH".into(), place.into()),
             ("CALLBOARD_PROJECT_ROOT".into(), order.project_root.clone().into()),
         ];
+        let of_task = order.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        variables.extend(of_task);
         variables.extend(agent.variables(place));
         let session = tmux::New { name, place, variables, typed: agent.command_line() };
         tmux::start(&self.environment(), session).await

@@ -8,11 +8,16 @@ mod answer;
 mod branch;
 mod changes;
 mod diff;
+mod disk;
 mod exclude;
 mod hold;
+mod left;
 mod leftovers;
 mod list;
 mod make;
+mod placed;
+mod ports;
+mod ready;
 mod rebase;
 mod remove;
 mod share;
@@ -23,16 +28,24 @@ use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::board::branch::is_branch_name;
+use callboard_domain::board::gc::WorkFact;
+use callboard_domain::board::recipe::PortBlock;
+use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
-    Branch, BranchMade, BranchOrder, ChangesQuery, FileFault, FileLines, Rebased, ShareOrder,
-    TaskBranch, Worktree, WorktreeChanges, WorktreeDiff, WorktreeFault, WorktreeMade,
-    WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+    Branch, BranchMade, BranchOrder, ChangesQuery, DiskUsage, FileFault, FileLines, ListedWork,
+    Rebased, ShareOrder, TaskBranch, TaskWorktree, Worktree, WorktreeChanges, WorktreeDiff,
+    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState,
+    Worktrees,
 };
 
+use tokio_util::sync::CancellationToken;
+
+use crate::confined::ProjectCommands;
 use crate::git::{Git, GitFault};
 use crate::worktree_file;
 pub(crate) use exclude::hide;
@@ -40,6 +53,7 @@ pub(crate) use hold::{clear_stale, common_dir, repo_lock, stands_on};
 pub(crate) use leftovers::{commit as commit_leftovers, stage, uncommitted};
 pub(crate) use list::{Listed, listed};
 pub(crate) use make::{add_unfiltered, hide_folder};
+pub(crate) use placed::placed_in;
 pub(crate) use rebase::rebase_onto;
 pub(crate) use target::{Fork, HEAD_TRAILER, TASK_TRAILER, Tip, Tips, fork, is_ancestor};
 
@@ -49,11 +63,21 @@ const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 pub struct LocalWorktrees {
     /// Relative to each repository, unless it is absolute.
     folder: PathBuf,
+    /// How the commands of the recipe run, and the recipe itself.
+    commands: ProjectCommands,
+    preparing: Arc<ready::Preparing>,
 }
 
 impl LocalWorktrees {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        let (commands, preparing) = (ProjectCommands::default(), Arc::default());
+        Self { folder: folder.into(), commands, preparing }
+    }
+
+    /// Makes worktrees ready by the recipe of these commands.
+    pub fn with_commands(mut self, commands: ProjectCommands) -> Self {
+        self.commands = commands;
+        self
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -71,6 +95,43 @@ impl Default for LocalWorktrees {
 impl Worktrees for LocalWorktrees {
     async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault> {
         make::make(&self.folder, &order).await
+    }
+
+    async fn worktree_ready(
+        &self,
+        of: TaskWorktree,
+        stop: CancellationToken,
+    ) -> Result<WorktreeReady, WorktreeFault> {
+        self.preparing.ready(&self.commands, of, stop).await
+    }
+
+    fn has_setup(&self, repo: &Path) -> bool {
+        self.commands.recipe().setup_in(repo).is_some()
+    }
+
+    async fn worktree_ports(&self, task: TaskId, worktree: &Path) -> Option<PortBlock> {
+        ready::ports_of(&self.commands, task, worktree).await
+    }
+
+    async fn worktrees_listed(
+        &self,
+        repo: &Path,
+        prefixes: &[String],
+    ) -> Result<Vec<ListedWork>, WorktreeFault> {
+        left::list(&self.folder, repo, prefixes).await
+    }
+
+    async fn work_left(&self, repo: &Path, listed: &ListedWork, target: &str) -> WorkFact {
+        left::work_left(repo, listed, target).await
+    }
+
+    async fn disk_measure(&self, repo: &Path) -> Vec<(PathBuf, u64)> {
+        let folder = repo.join(&self.folder);
+        tokio::task::spawn_blocking(move || disk::measure(&folder)).await.unwrap_or_default()
+    }
+
+    async fn disk_usage(&self, repo: &Path) -> Option<DiskUsage> {
+        disk::recorded(&repo.join(&self.folder))
     }
 
     async fn worktree_find(
@@ -147,11 +208,22 @@ impl Worktrees for LocalWorktrees {
 
     async fn worktree_remove(
         &self,
-        worktree: &Worktree,
+        of: &TaskWorktree,
         target: &str,
     ) -> Result<WorktreeRemoved, WorktreeFault> {
-        let (worktree, target) = (worktree.clone(), target.to_owned());
-        to_the_end(async move { remove::remove(&worktree, &target).await }).await
+        let (of, target, commands) = (of.clone(), target.to_owned(), self.commands.clone());
+        to_the_end(async move {
+            // A worktree that stays anyway is not torn down. Judged again under the lock below.
+            if remove::is_free(&of.worktree).await? {
+                ready::tear_down(&commands, &of).await;
+            }
+            remove::remove(&of.worktree, &target).await
+        })
+        .await
+    }
+
+    async fn worktree_tear_down(&self, of: &TaskWorktree) {
+        ready::tear_down(&self.commands, of).await;
     }
 
     async fn leftovers_commit(

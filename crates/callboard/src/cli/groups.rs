@@ -28,6 +28,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
             "config",
             "import",
             "export",
+            "gc",
             "token",
             "webhook",
             "backup",

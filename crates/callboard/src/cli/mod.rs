@@ -21,6 +21,7 @@ mod done;
 mod duration;
 mod epic;
 mod export;
+mod gc;
 mod groups;
 mod hook;
 mod id_ref;
@@ -176,6 +177,7 @@ enum Command {
     Config(config::ConfigArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
+    Gc(gc::GcArgs),
     #[command(subcommand)]
     Token(token::TokenCommand),
     #[command(subcommand)]
@@ -311,6 +313,7 @@ impl Command {
             Command::Call(args) => call::cmd_call(context, args).await,
             Command::Import(args) => import::cmd_import(context, args).await,
             Command::Export(args) => export::cmd_export(context, args).await,
+            Command::Gc(args) => gc::cmd_gc(context, args).await,
             Command::Config(args) => config::cmd_config(context, args).await,
             Command::Token(command) => command.run(context).await,
             Command::Model(command) => command.run(context),

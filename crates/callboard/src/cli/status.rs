@@ -94,6 +94,7 @@ fn needs(row: &InboxRow) -> String {
         | InboxFact::CheckStreak { .. }
         | InboxFact::Approved
         | InboxFact::WorkerFailed { .. }
+        | InboxFact::DiskOver { .. }
         | InboxFact::Blocked { .. }
         | InboxFact::Comment { .. } => {
             format!("{:<10}{task}{title}: {consequence}", row.cause.as_str())

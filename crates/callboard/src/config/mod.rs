@@ -9,6 +9,7 @@ mod reference;
 mod schema;
 mod settings;
 mod value;
+mod workspace;
 
 pub use key::{KEYS, Key, Kind};
 pub use layer::{FlagValue, LOCAL, Resolved, unknown};

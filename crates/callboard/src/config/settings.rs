@@ -18,6 +18,7 @@ use callboard_surface::toolsets;
 
 use super::layer::{Origin, Resolved};
 use super::value::Value;
+use super::workspace::WorkspaceChoice;
 use crate::output::Failure;
 
 /// Every setting of this process, read once at its start. Settings of the board that can change meanwhile are in the
@@ -58,6 +59,7 @@ pub struct Settings {
     pub webhook_secret: Option<Secret>,
     pub agents: AgentsChoice,
     pub board: BoardRule,
+    pub workspace: WorkspaceChoice,
     pub crew: CrewRule,
     pub store: StoreUrl,
     /// Whether hooks refuse edits of an agent that holds no task.
@@ -174,7 +176,7 @@ impl Settings {
 }
 
 /// Reads values by name. A name that is not in `KEYS` is a defect and panics.
-struct Reader<'a>(&'a Resolved);
+pub(super) struct Reader<'a>(&'a Resolved);
 
 impl Reader<'_> {
     /// One line for each field; whatever needs a rule has a method of its own.
@@ -216,6 +218,7 @@ impl Reader<'_> {
             webhook_secret: self.webhook_secret()?,
             agents: self.agents()?,
             board: self.board()?,
+            workspace: self.workspace()?,
             crew: self.crew()?,
             store: self.store()?,
             hooks_require_claim: self.boolean("hooks.require_claim"),
@@ -366,6 +369,10 @@ impl Reader<'_> {
             heartbeat: seconds("board.heartbeat_seconds"),
             start_timeout: seconds("board.start_timeout_seconds"),
             audit_reads: self.boolean("board.audit_reads"),
+            remove_after_merge: self.boolean("workspace.remove_after_merge"),
+            disk_quota_bytes: self
+                .limit("workspace.quota_mb")
+                .map(|mb| mb.saturating_mul(1024 * 1024)),
         })
     }
 
@@ -540,12 +547,12 @@ impl Reader<'_> {
     }
 
     /// The message about an invalid value, with its origin.
-    fn at(&self, name: &str, words: &str) -> String {
+    pub(super) fn at(&self, name: &str, words: &str) -> String {
         format!("{name} ({}): {words}", self.0.origin(name))
     }
 
     /// The text of a key; keys of other kinds have none.
-    fn text(&self, name: &str) -> &str {
+    pub(super) fn text(&self, name: &str) -> &str {
         match self.0.value(name) {
             Value::Text(text) => text,
             Value::Integer(_) | Value::Boolean(_) | Value::List(_) => "",
@@ -553,7 +560,7 @@ impl Reader<'_> {
     }
 
     /// The text of a key, unless it is empty.
-    fn filled(&self, name: &str) -> Option<&str> {
+    pub(super) fn filled(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
@@ -564,7 +571,7 @@ impl Reader<'_> {
     }
 
     /// The number of a key; its range was judged when it was read.
-    fn number(&self, name: &str) -> u32 {
+    pub(super) fn number(&self, name: &str) -> u32 {
         match self.0.value(name) {
             Value::Integer(number) => u32::try_from(*number).unwrap_or(u32::MAX),
             Value::Text(_) | Value::Boolean(_) | Value::List(_) => 0,
@@ -580,7 +587,7 @@ impl Reader<'_> {
         *self.0.value(name) == Value::Boolean(true)
     }
 
-    fn list(&self, name: &str) -> &[String] {
+    pub(super) fn list(&self, name: &str) -> &[String] {
         match self.0.value(name) {
             Value::List(items) => items,
             Value::Text(_) | Value::Integer(_) | Value::Boolean(_) => &[],

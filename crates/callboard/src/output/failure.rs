@@ -287,7 +287,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::AnswerNotKept { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
-        Refusal::CheckInfrastructure { .. } => Exit::Failure,
+        Refusal::CheckInfrastructure { .. } | Refusal::WorkspaceNotReady { .. } => Exit::Failure,
     }
 }
 
@@ -352,6 +352,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::NotSessionOwner { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::CheckInfrastructure { .. }
+        | Refusal::WorkspaceNotReady { .. }
         | Refusal::NotHolder { .. }
         | Refusal::StaleFence { .. }
         | Refusal::NotActionable { .. }

@@ -63,6 +63,8 @@ lists! {
         ["id", "title", "body", "tags", "confidence", "source", "sourceTaskId", "createdAt",
          "createdBy", "expiresAt", "supersededBy", "score", "snippet"];
     Jobs => "job.list", "job list", ["id", "state", "attempt", "summary"];
+    Gc => "gc", "gc",
+        ["path", "branch", "repo", "task", "size", "verdict", "reason", "removed"];
     Settings => "config.list", "config", ["key", "value", "origin", "default", "help"];
 }
 

@@ -37,3 +37,4 @@ mod terminal;
 mod time;
 mod tokens;
 mod trust;
+mod workspaces;

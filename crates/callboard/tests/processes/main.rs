@@ -63,3 +63,4 @@ mod web_plans;
 mod web_record;
 mod web_review;
 mod web_settings;
+mod workspaces;

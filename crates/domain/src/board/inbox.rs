@@ -41,6 +41,8 @@ words! {
         Worker => "worker",
         /// A block or an open comment stands in the way of a task.
         Blocker => "blocker",
+        /// The worktrees use more of the disk than they may.
+        Disk => "disk",
         Plan => "plan",
         Mail => "mail",
     }
@@ -71,6 +73,7 @@ impl InboxCause {
             InboxCause::Run => "failed job",
             InboxCause::Worker => "failed worker",
             InboxCause::Blocker => "blocked task",
+            InboxCause::Disk => "disk warning",
             InboxCause::Plan => "plan",
             InboxCause::Mail => "unread mail",
         };
@@ -88,6 +91,7 @@ impl InboxCause {
             | InboxCause::Run
             | InboxCause::Worker
             | InboxCause::Blocker
+            | InboxCause::Disk
             | InboxCause::Plan
             | InboxCause::Mail => false,
         }
@@ -101,7 +105,8 @@ impl InboxCause {
             | InboxCause::Checks
             | InboxCause::Run
             | InboxCause::Worker
-            | InboxCause::Blocker => InboxKind::Broken,
+            | InboxCause::Blocker
+            | InboxCause::Disk => InboxKind::Broken,
             InboxCause::Plan => InboxKind::Plan,
             InboxCause::Mail => InboxKind::Mail,
         }
@@ -172,6 +177,11 @@ pub enum InboxFact {
         body: String,
         gives_up: bool,
     },
+    /// The worktrees of the machine use more than `workspace.quota_mb`.
+    DiskOver {
+        used_mb: u64,
+        quota_mb: u64,
+    },
     Plan {
         plan: PlanId,
         tasks: usize,
@@ -196,6 +206,7 @@ impl InboxFact {
             InboxFact::RunFailed { .. } => InboxCause::Run,
             InboxFact::WorkerFailed { .. } => InboxCause::Worker,
             InboxFact::Blocked { .. } | InboxFact::Comment { .. } => InboxCause::Blocker,
+            InboxFact::DiskOver { .. } => InboxCause::Disk,
             InboxFact::Plan { .. } => InboxCause::Plan,
             InboxFact::Mail { .. } => InboxCause::Mail,
         }
@@ -317,6 +328,7 @@ fn key(item: &InboxItem) -> String {
             format!("{cause}:{}", task.unwrap_or_else(|| job.to_string()))
         }
         InboxFact::WorkerFailed { agent } => format!("{cause}:{agent}"),
+        InboxFact::DiskOver { .. } => format!("{cause}:worktrees"),
         InboxFact::Plan { plan, .. } => format!("{cause}:{plan}"),
         InboxFact::Mail { mail, .. } => format!("{cause}:{mail}"),
         InboxFact::Silent
@@ -343,6 +355,7 @@ fn title(item: &InboxItem) -> String {
             of_task.unwrap_or_else(|| format!("Look at the run of job {job}"))
         }
         InboxFact::WorkerFailed { agent } => format!("Look at the worker {agent}"),
+        InboxFact::DiskOver { .. } => "Make room: the worktrees are over their quota".to_owned(),
         InboxFact::Plan { tasks: 1, .. } => "Decide on a plan of 1 task".to_owned(),
         InboxFact::Plan { tasks, .. } => format!("Decide on a plan of {tasks} tasks"),
         InboxFact::Mail { subject, .. } => said(subject),
@@ -394,6 +407,9 @@ fn consequence(item: &InboxItem, now: Timestamp) -> String {
         InboxFact::Blocked { reason } => format!("stuck: {}", said(reason)),
         InboxFact::Comment { body, gives_up: true } => format!("give it up? {}", said(body)),
         InboxFact::Comment { body, gives_up: false } => format!("blocker: {}", said(body)),
+        InboxFact::DiskOver { used_mb, quota_mb } => format!(
+            "{used_mb} MB of {quota_mb} MB are used; callboard gc shows what can be removed"
+        ),
         InboxFact::Plan { .. } => "no task is created before a person approves".to_owned(),
         InboxFact::Mail { .. } => "unread".to_owned(),
     }

@@ -14,6 +14,7 @@ impl Refusal {
         match self {
             Self::InvalidInput { message, .. }
             | Self::CheckInfrastructure { message }
+            | Self::WorkspaceNotReady { message }
             | Self::InvalidSetting { message } => message.clone(),
             Self::TaskNotFound { task } | Self::ParentNotFound { task } => {
                 format!("task not found: {task}")
@@ -350,6 +351,9 @@ impl Refusal {
             Self::CheckInfrastructure { .. } => {
                 "run the checks where the repository and its tools are"
             }
+            Self::WorkspaceNotReady { .. } => {
+                "mend workspace.setup, or what it needs, and begin again: the setup is then tried anew"
+            }
             Self::CheckLogNotFound { .. } => "run_checks writes a new log",
             Self::AuthorizationDenied { scope, .. } if *scope == Scope::CommandsRun.as_str() => {
                 "leave the command out and say in desc what to look at, or ask for a token with that scope"
@@ -414,6 +418,7 @@ impl Refusal {
             | Self::SessionTerminal { .. }
             | Self::Conflict { .. }
             | Self::CheckInfrastructure { .. }
+            | Self::WorkspaceNotReady { .. }
             | Self::CheckLogNotFound { .. }
             | Self::AuthorizationDenied { .. }
             | Self::NotActionable { .. }

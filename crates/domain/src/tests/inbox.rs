@@ -51,12 +51,13 @@ fn item(cause: &str, of: u32, age: i64, left: Option<i64>) -> InboxItem {
             InboxFact::WorkerFailed { agent: AgentId::parse("w1").expect("an agent") }
         }
         InboxCause::Blocker => InboxFact::Blocked { reason: "no key".into() },
+        InboxCause::Disk => InboxFact::DiskOver { used_mb: 2100, quota_mb: 2048 },
         InboxCause::Plan => InboxFact::Plan { plan: PlanId(Id(u128::from(of))), tasks: 4 },
         InboxCause::Mail => {
             InboxFact::Mail { mail: MailId(Id(u128::from(of))), subject: "Which zone?".into() }
         }
     };
-    let has_task = !matches!(cause, "worker" | "plan" | "mail");
+    let has_task = !matches!(cause, "worker" | "disk" | "plan" | "mail");
     InboxItem {
         task: task(of).filter(|_| has_task && of > 0),
         actor: Some("agent:claude-1".parse().expect("an actor")),
@@ -114,6 +115,13 @@ fn rows_say_what_is_wanted_and_what_happens_otherwise() {
         ("run", None, "run:SHOP-1", "Task 1", "failed: no disk"),
         ("worker", None, "worker:w1", "Look at the worker w1", "failed; gets no other task"),
         ("blocker", None, "blocker:SHOP-1", "Task 1", "stuck: no key"),
+        (
+            "disk",
+            None,
+            "disk:worktrees",
+            "Make room: the worktrees are over their quota",
+            "2100 MB of 2048 MB are used; callboard gc shows what can be removed",
+        ),
         (
             "plan",
             None,

@@ -34,6 +34,7 @@ mod verify;
 mod watch;
 mod why;
 mod work;
+mod workspaces;
 
 use std::path::PathBuf;
 

@@ -128,6 +128,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::SessionTerminal { health: Health::Canceled },
         Refusal::Conflict { task: a, what: "status" },
         Refusal::CheckInfrastructure { message: text("check shell 'sh' not found on PATH") },
+        Refusal::WorkspaceNotReady { message: text("workspace.setup failed with exit 1") },
         Refusal::CheckLogNotFound {
             task: a,
             index: 0,

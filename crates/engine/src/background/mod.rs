@@ -33,7 +33,7 @@ struct Loop {
     is_awaited: bool,
 }
 
-const LOOPS: [Loop; 8] = [
+const LOOPS: [Loop; 9] = [
     Loop {
         name: "runs of agents",
         run: |engine, stop, alert| Box::pin(engine.run_agents_until(stop, alert)),
@@ -72,6 +72,11 @@ const LOOPS: [Loop; 8] = [
     Loop {
         name: "daily counts",
         run: |engine, stop, _| Box::pin(async move { engine.days_count_until(stop).await }),
+        is_awaited: false,
+    },
+    Loop {
+        name: "disk space of worktrees",
+        run: |engine, stop, _| Box::pin(async move { engine.disk_measure_until(stop).await }),
         is_awaited: false,
     },
 ];

@@ -141,7 +141,7 @@ impl Engine {
             kept.push(format!("the task's session cannot be ended: {fault}"));
         }
         match parts {
-            Ok(parts) => match self.workspace_remove(&parts).await {
+            Ok(parts) => match self.workspace_remove(&record.task, &parts).await {
                 Ok(stays) => kept.extend(stays),
                 Err(fault) => kept.push(fault.to_string()),
             },

@@ -33,6 +33,7 @@ use crate::{At, Engine, EngineError};
 const LOOKED_AT: usize = 300;
 /// How many tasks with a failing check are looked at for a streak.
 const STREAKS_LOOKED_AT: usize = 20;
+const MB: u64 = 1024 * 1024;
 /// Failed runs older than this are left out.
 const NEWS_MS: i64 = 24 * 3600 * 1000;
 
@@ -355,7 +356,7 @@ impl Engine {
         Ok(items)
     }
 
-    /// Failed workers, plans and mail.
+    /// Disk space, failed workers, plans and mail.
     async fn items_of_org(&self, op: &OpContext) -> Result<Vec<InboxItem>, EngineError> {
         let (store, org) = (&self.parts.store, &op.principal.org);
         let item = |actor: Option<Actor>, since, fact| InboxItem {
@@ -366,6 +367,13 @@ impl Engine {
             fact,
         };
         let mut items = Vec::new();
+        if let (Some(quota), Some(used)) = (self.disk_quota(), self.disk_usage().await)
+            && used.bytes > quota
+        {
+            let (used_mb, quota_mb) = (used.bytes / MB, quota / MB);
+            let since = Timestamp(used.at_ms.saturating_mul(1000));
+            items.push(item(None, since, InboxFact::DiskOver { used_mb, quota_mb }));
+        }
         let kind = Some(AgentType::Worker);
         let query = AgentQuery { org: org.clone(), kind, epic: None, limit: LOOKED_AT };
         for agent in store.agents(query).await? {

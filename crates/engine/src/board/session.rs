@@ -95,6 +95,9 @@ impl Engine {
                 return Ok(Err(SessionFault::Failed(fault.to_string())));
             }
         };
+        if let Err(fault) = self.workspace_ready_for(op, &seen.record.task, &parts).await {
+            return Ok(Err(SessionFault::Failed(fault.to_string())));
+        }
         let places: Vec<Worktree> = parts.into_iter().filter_map(|part| part.worktree).collect();
         // Without `reuse` the caller wants a fresh terminal; the old one would otherwise be found again below.
         if !reuse && let Err(fault) = self.session_close(&places, task).await {
@@ -230,6 +233,7 @@ impl Engine {
         let agent = seen.card.agent.clone().unwrap_or(settings.default_worker_agent);
         let scratchpad = self.parts.store.scratchpad(org, task).await?.unwrap_or_default();
         let (actor, profile) = (pair_actor(task), Profile::PairWorker);
+        let (variables, _) = self.workspace_variables(&seen.record.task, &place.path).await;
         let server = (shop.server)(&ServerRequest { org, agent: &actor, task, profile });
         Ok(PairOrder {
             title: seen.record.task.title.clone(),
@@ -240,6 +244,7 @@ impl Engine {
             program: shop.programs.get(&agent).cloned(),
             agent,
             server,
+            variables,
             task: task.to_string(),
         })
     }

@@ -39,6 +39,10 @@ pub struct BoardRule {
     pub start_timeout: Duration,
     /// Whether reads are logged as well.
     pub audit_reads: bool,
+    /// Whether the workspace of a merged task is removed at once, if nothing in it is unique.
+    pub remove_after_merge: bool,
+    /// The disk space that the worktrees of a repository may use without a warning; `None`: any.
+    pub disk_quota_bytes: Option<u64>,
 }
 
 impl Default for BoardRule {
@@ -57,6 +61,8 @@ impl Default for BoardRule {
             heartbeat: Duration::from_secs(15),
             start_timeout: Duration::from_secs(60),
             audit_reads: false,
+            remove_after_merge: false,
+            disk_quota_bytes: None,
         }
     }
 }

@@ -2,20 +2,24 @@
 //! and found again by the task's id.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::board::card::Card;
 use callboard_domain::board::project::ProjectRepo;
+use callboard_domain::board::recipe::{self, PortBlock};
 use callboard_domain::board::settings::{BaseRef, BoardSettings};
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::Task;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::board::card::CardSeen;
 use crate::context::{OpContext, Scope};
 use crate::ports::{
-    BaseFrom, Door, Merges, PairSessions, Removal, RepositoryFault, SessionServer, Workers,
-    Worktree, WorktreeFault, WorktreeOrder, WorktreeState, Worktrees,
+    BaseFrom, Door, Merges, PairSessions, Removal, RepositoryFault, SessionServer, TaskWorktree,
+    Workers, Worktree, WorktreeFault, WorktreeOrder, WorktreeReady, WorktreeState, Worktrees,
 };
 use crate::task::place::{WorkspaceFault, place_of};
 use crate::{Engine, EngineError};
@@ -36,6 +40,12 @@ pub struct Workshop {
     /// The programs of executors that are not built in.
     pub programs: HashMap<String, String>,
 }
+
+/// How often a caller hears that a setup goes on.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// The end of the slug in the folder of a merge.
+const MERGE_SLUG: &str = "-merge";
 
 /// A task's workspace in one repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +168,64 @@ impl Engine {
         Ok(if made.is_empty() { Err(WorkspaceFault::NoRepo) } else { Ok(made) })
     }
 
+    /// Makes the worktrees of a task ready for work, one after the other; the answer is the primary one's. Every kind
+    /// of attempt goes through here before work begins. May take as long as `workspace.setup` does: never call it
+    /// with a lock held.
+    pub(crate) async fn workspace_ready(
+        &self,
+        task: &Task,
+        parts: &[WorkspacePart],
+        stop: &CancellationToken,
+    ) -> Result<WorktreeReady, WorktreeFault> {
+        let mut primary = None;
+        let Some(shop) = &self.parts.workshop else { return Ok(WorktreeReady::default()) };
+        for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
+            let of = worktree_of_task(task, place);
+            let ready = shop.worktrees.worktree_ready(of, stop.clone()).await?;
+            primary = primary.or(Some(ready));
+        }
+        Ok(primary.unwrap_or_default())
+    }
+
+    /// As `workspace_ready`, for a caller that waits: it hears every few seconds that the setup goes on. The setup goes
+    /// on when the caller leaves, so that the next call finds it done.
+    pub(crate) async fn workspace_ready_for(
+        &self,
+        op: &OpContext,
+        task: &Task,
+        parts: &[WorkspacePart],
+    ) -> Result<WorktreeReady, WorktreeFault> {
+        let (never, began) = (CancellationToken::new(), Instant::now());
+        let ready = self.workspace_ready(task, parts, &never);
+        tokio::pin!(ready);
+        let mut tick = tokio::time::interval_at(began + PROGRESS_EVERY, PROGRESS_EVERY);
+        loop {
+            tokio::select! {
+                ready = &mut ready => return ready,
+                () = op.cancel.cancelled() => return Err(WorktreeFault::Stopped),
+                _ = tick.tick() => {
+                    let seconds = began.elapsed().as_secs();
+                    let words = format!("preparing the worktree, {seconds} s");
+                    op.progress.report(seconds as f64, None, words);
+                }
+            }
+        }
+    }
+
+    /// The variables and the ports of everything that runs in a worktree of the task. `root` is that worktree, or the
+    /// folder of a merge, whose services must not be those of the worktree.
+    pub(crate) async fn workspace_variables(
+        &self,
+        task: &Task,
+        root: &Path,
+    ) -> (Vec<(String, String)>, Option<PortBlock>) {
+        let ports = match &self.parts.workshop {
+            Some(shop) => shop.worktrees.worktree_ports(task.id, root).await,
+            None => None,
+        };
+        (recipe::variables(&slug_at(task, root), ports), ports)
+    }
+
     /// Whether some of a task's work is not in its target yet. If git fails, that is an error, not an answer.
     pub(crate) async fn is_unmerged(
         &self,
@@ -180,16 +248,18 @@ impl Engine {
         Ok(false)
     }
 
-    /// Removes worktrees and branches as far as no work is lost; returns what stays and why.
+    /// Removes the worktrees and branches of a task as far as no work is lost; returns what stays and why.
     pub(crate) async fn workspace_remove(
         &self,
+        task: &Task,
         parts: &[WorkspacePart],
     ) -> Result<Vec<String>, WorktreeFault> {
         let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
         let mut kept = Vec::new();
         for part in parts {
             let Some(place) = &part.worktree else { continue };
-            let removed = shop.worktrees.worktree_remove(place, &part.target).await?;
+            let of = worktree_of_task(task, place);
+            let removed = shop.worktrees.worktree_remove(&of, &part.target).await?;
             match (removed.folder, removed.branch) {
                 (Removal::Kept(why), _) => kept.push(format!("{}: {why}", place.path.display())),
                 (_, Removal::Kept(why)) => kept.push(format!("branch {}: {why}", place.branch)),
@@ -323,6 +393,19 @@ impl Engine {
     }
 }
 
+/// A worktree of the task, or the folder of its merge, whose services must not be those of the worktree.
+pub(crate) fn worktree_of_task(task: &Task, worktree: &Worktree) -> TaskWorktree {
+    let slug = slug_at(task, &worktree.path);
+    TaskWorktree { worktree: worktree.clone(), task: task.id, slug }
+}
+
+fn slug_at(task: &Task, root: &Path) -> String {
+    let slug = recipe::slug(task);
+    // No worktree of a task begins with a dot.
+    let is_merge = root.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    if is_merge { format!("{slug}{MERGE_SLUG}") } else { slug }
+}
+
 /// Work on another branch, or without a target to compare with, is not known to be merged. If git fails, that is an
 /// error.
 fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
@@ -335,6 +418,8 @@ fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
         WorktreeFault::NotChanged(_)
         | WorktreeFault::BadCommit(_)
         | WorktreeFault::Unreachable(_)
+        | WorktreeFault::NotReady(_)
+        | WorktreeFault::Stopped
         | WorktreeFault::Failed(_) => Err(fault.into()),
     }
 }

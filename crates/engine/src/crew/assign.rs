@@ -3,6 +3,7 @@
 //! task.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::command::{AGENTS, AgentAdd, Command, CrewAssign, WorkPlace};
 use callboard_domain::crew::assignment::{
@@ -18,7 +19,7 @@ use callboard_domain::task::Task;
 use callboard_store::{MailQuery, UnassignedTask};
 
 use crate::board::card::CardSeen;
-use crate::board::workspace::base_from;
+use crate::board::workspace::{Workshop, base_from};
 use crate::context::{OpContext, Principal};
 use crate::crew::epic::{epic_task, task_state};
 use crate::ports::{BranchOrder, WorktreeFault};
@@ -27,6 +28,8 @@ use crate::{At, Engine, EngineError};
 
 /// Rows of each kind that one sweep looks at.
 const BATCH: usize = 100;
+/// How long a sweep waits for a setup command; the setup goes on afterwards. Git alone needs less.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The result of looking for a worker.
 enum Placed {
@@ -134,7 +137,9 @@ impl Engine {
             Choice::NobodyFree => return Ok(Placed::NobodyFree),
             Choice::NotThisTask => return Ok(Placed::NotHere),
         };
-        let assign = self.crew_assignment(&op, &seen, worker, now).await?;
+        let Some(assign) = self.crew_assignment(&op, &seen, worker, now).await? else {
+            return Ok(Placed::NotHere);
+        };
         match self.act(&op, Command::CrewAssign(Box::new(assign))).await {
             Ok(_) => Ok(Placed::Assigned),
             // Another process was first.
@@ -210,18 +215,21 @@ impl Engine {
         Ok(None)
     }
 
-    /// The command that assigns a task, with everything that has to be known and made before it.
+    /// The command that assigns a task, with everything that has to be known and made before it. `None` while the
+    /// worktree is prepared, which goes on in the background: a later sweep assigns the task.
     async fn crew_assignment(
         &self,
         op: &OpContext,
         seen: &CardSeen,
         worker: Agent,
         now: callboard_domain::time::Timestamp,
-    ) -> Result<CrewAssign, EngineError> {
-        let (place, misses) = self.crew_workspace(op, seen).await?;
+    ) -> Result<Option<CrewAssign>, EngineError> {
+        let Some((place, misses)) = self.crew_workspace(op, seen, false).await? else {
+            return Ok(None);
+        };
         let id = || self.parts.ids.next_id();
         let parent = seen.record.task.parent;
-        Ok(CrewAssign {
+        Ok(Some(CrewAssign {
             by: None,
             task: seen.record.task.id,
             worker: worker.id,
@@ -232,36 +240,59 @@ impl Engine {
             place,
             misses,
             mails: [MailId(id()), MailId(id())],
-        })
+        }))
     }
 
     /// A place to work in, or why there is none. While git cannot read a repository, the task is not assigned: that is
-    /// `EngineError::Git`, and the next sweep tries again.
+    /// `EngineError::Git`, and the next sweep tries again. `None` while the worktree is prepared, for a caller that does
+    /// not wait.
     async fn crew_workspace(
         &self,
         op: &OpContext,
         seen: &CardSeen,
-    ) -> Result<(WorkPlace, Option<String>), EngineError> {
+        waits: bool,
+    ) -> Result<Option<(WorkPlace, Option<String>)>, EngineError> {
         let CardSeen { record, card } = seen;
         let org = &op.principal.org;
-        let nowhere = |words: String| (WorkPlace::default(), Some(words));
+        let nowhere = |words: String| Some((WorkPlace::default(), Some(words)));
         if let Err(fault) = self.epic_branch_make(org, seen).await? {
             tracing::warn!(task = %record.task.id, %fault, "cannot create the branch of an epic");
             return Ok(nowhere(fault.to_string()));
         }
         let parts = match self.workspace_make(org, &record.task, card).await? {
             Ok(parts) => parts,
-            Err(WorkspaceFault::NoRepo) => return Ok((WorkPlace::default(), None)),
+            Err(WorkspaceFault::NoRepo) => return Ok(Some((WorkPlace::default(), None))),
             Err(fault @ WorkspaceFault::Failed(_)) => {
                 tracing::warn!(task = %record.task.id, %fault, "cannot create the worktree of a worker");
                 return Ok(nowhere(fault.to_string()));
             }
         };
+        // A worker that Callboard runs gets its worktree ready when its agent starts.
+        if self.parts.crew.executor.is_none() {
+            let ready = self.workspace_ready_for(op, &record.task, &parts);
+            let has_setup = |shop: &Workshop| {
+                let mut places = parts.iter().filter_map(|part| part.worktree.as_ref());
+                places.any(|place| shop.worktrees.has_setup(&place.repo))
+            };
+            let is_long = self.parts.workshop.as_ref().is_some_and(has_setup);
+            let ready = match waits || !is_long {
+                true => ready.await,
+                false => match tokio::time::timeout(SWEEP_PATIENCE, ready).await {
+                    Ok(ready) => ready,
+                    Err(_) => return Ok(None),
+                },
+            };
+            match ready {
+                Ok(_) => {}
+                Err(WorktreeFault::NotReady(words)) => return Ok(nowhere(words)),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
         let Some(place) = parts.into_iter().find_map(|part| part.worktree) else {
-            return Ok((WorkPlace::default(), None));
+            return Ok(Some((WorkPlace::default(), None)));
         };
         let worktree = Some(place.path.display().to_string());
-        Ok((WorkPlace { worktree, branch: Some(place.branch), head: None }, None))
+        Ok(Some((WorkPlace { worktree, branch: Some(place.branch), head: None }, None)))
     }
 
     /// Makes the branch on which an epic's work comes together, in every repository here.
@@ -304,7 +335,7 @@ impl Engine {
         let found = found.or_not_found(worker)?;
         let (wanted, newest) = (&seen.record.task, seen.record.newest.as_ref());
         let (place, misses) = match assignment::makes_place(by, &found, wanted, newest, now) {
-            true => self.crew_workspace(op, &seen).await?,
+            true => self.crew_workspace(op, &seen, true).await?.unwrap_or_default(),
             false => (WorkPlace::default(), None),
         };
         let id = || self.parts.ids.next_id();
@@ -337,7 +368,7 @@ impl Engine {
         let is_new = self.parts.store.agent(&op.principal.org, &agent).await?.is_none();
         let (wanted, stands) = (&seen.record.task, task_state(&seen, now));
         let (place, misses) = match makes_place_for_new(is_new, kind, wanted, stands) {
-            true => self.crew_workspace(op, &seen).await?,
+            true => self.crew_workspace(op, &seen, true).await?.unwrap_or_default(),
             false => (WorkPlace::default(), None),
         };
         let id = || self.parts.ids.next_id();

@@ -378,8 +378,12 @@ impl Engine {
             shop.merges.merge_abandon(prepared).await;
             return Err(merge::no_changes().into());
         }
-        let checked = match shop.merges.merge_look(part).await {
-            Ok(root) => self.checks_for_merging(op, record, root).await,
+        let checked = match self.merge_place(op, shop, &record.task, part).await {
+            Ok(place) => {
+                let checked = self.checks_for_merging(op, record, place.path.clone()).await;
+                self.merge_place_leave(shop, &record.task, part, &place).await;
+                checked
+            }
             Err(fault) => Err(failed(fault)),
         };
         shop.merges.merge_abandon(prepared).await;
@@ -392,7 +396,7 @@ impl Engine {
         for EpicTask { row, .. } in tasks {
             let tidied = async {
                 let found = self.workspace_find(&op.principal.org, &row.task, &row.card).await?;
-                Ok::<_, EngineError>(self.workspace_remove(&found?).await?)
+                Ok::<_, EngineError>(self.workspace_remove(&row.task, &found?).await?)
             };
             match tidied.await {
                 Ok(kept) if kept.is_empty() => {}

@@ -63,6 +63,8 @@ pub struct PairOrder {
     pub program: Option<String>,
     /// The command with which the agent reaches this board: a program and its arguments.
     pub server: Vec<String>,
+    /// Variables of the task that the session sees.
+    pub variables: Vec<(String, String)>,
 }
 
 /// A server for the agent of a person's session: it acts under the agent's name and may change only this task.

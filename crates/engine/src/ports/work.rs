@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::board::recipe::PortBlock;
 use callboard_domain::runs::run::Terminal;
 use callboard_domain::runs::usage::RunUsage;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -76,6 +77,8 @@ pub struct WorkCall {
     /// The worktrees in which it may write and commit. Empty for an agent that only reads.
     pub worktrees: Vec<Worktree>,
     pub variables: Vec<(String, String)>,
+    /// The ports of the task, which a confined agent may connect to.
+    pub ports: Option<PortBlock>,
     /// The door through which it reaches the board; `None` where there is none.
     pub door: Option<DoorKey>,
     pub timeout: Duration,

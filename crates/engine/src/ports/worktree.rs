@@ -6,6 +6,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use callboard_domain::board::gc::WorkFact;
+use callboard_domain::board::recipe::PortBlock;
+use callboard_domain::ids::TaskId;
+use tokio_util::sync::CancellationToken;
 
 use super::{Branch, RepositoryFault};
 
@@ -13,6 +17,39 @@ use super::{Branch, RepositoryFault};
 pub trait Worktrees: Send + Sync {
     /// The worktree of that name, made unless it exists.
     async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault>;
+
+    /// Makes a worktree ready for work by the project's recipe: ports, links, copies, `workspace.setup`. The only place
+    /// that does so. Idempotent: a ready worktree is left as it is, and a setup that was cut short runs again. The
+    /// work goes on when the caller stops waiting, until `stop`; a second caller waits for the first.
+    async fn worktree_ready(
+        &self,
+        of: TaskWorktree,
+        stop: CancellationToken,
+    ) -> Result<WorktreeReady, WorktreeFault>;
+
+    /// Whether the recipe has a setup command for worktrees of this repository, which may take minutes.
+    fn has_setup(&self, repo: &Path) -> bool;
+
+    /// The ports of a task that has a worktree; `None` where there are none to give.
+    async fn worktree_ports(&self, task: TaskId, worktree: &Path) -> Option<PortBlock>;
+
+    /// The worktrees of tasks in a repository, and then the branches below these prefixes that no working tree has
+    /// checked out.
+    async fn worktrees_listed(
+        &self,
+        repo: &Path,
+        prefixes: &[String],
+    ) -> Result<Vec<ListedWork>, WorktreeFault>;
+
+    /// The work that would be lost without this worktree and its branch. Never fails: what git cannot read is a fact
+    /// too.
+    async fn work_left(&self, repo: &Path, listed: &ListedWork, target: &str) -> WorkFact;
+
+    /// Measures the disk space of each worktree of a repository and records the sum for `disk_usage`.
+    async fn disk_measure(&self, repo: &Path) -> Vec<(PathBuf, u64)>;
+
+    /// The disk space of all worktrees of a repository as it was measured last; files are not looked at.
+    async fn disk_usage(&self, repo: &Path) -> Option<DiskUsage>;
 
     /// The worktree of that name, if it is on one of its task's branches. A folder that is no git repository has none.
     async fn worktree_find(
@@ -74,12 +111,15 @@ pub trait Worktrees: Send + Sync {
     ) -> Result<Option<String>, WorktreeFault>;
 
     /// Removes the folder unless something in it is not committed, then the branch unless `target` lacks some of its
-    /// commits. Idempotent: a worktree that is not there counts as removed.
+    /// commits. `workspace.teardown` runs before. Idempotent: a worktree that is not there counts as removed.
     async fn worktree_remove(
         &self,
-        worktree: &Worktree,
+        of: &TaskWorktree,
         target: &str,
     ) -> Result<WorktreeRemoved, WorktreeFault>;
+
+    /// Runs `workspace.teardown` in a worktree that others remove. Its failure is only logged.
+    async fn worktree_tear_down(&self, of: &TaskWorktree);
 
     /// Commits uncommitted changes, without ignored files and without files that Callboard wrote; `None` when there are
     /// none.
@@ -181,6 +221,40 @@ pub enum BaseFrom {
     LocalIfAhead,
     /// `b` if it exists.
     Local,
+}
+
+/// A worktree with the task that it was made for.
+#[derive(Clone, Debug)]
+pub struct TaskWorktree {
+    pub worktree: Worktree,
+    pub task: TaskId,
+    /// The value of `CALLBOARD_SLUG`.
+    pub slug: String,
+}
+
+/// A worktree that is ready for work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorktreeReady {
+    pub ports: Option<PortBlock>,
+    /// The log of the setup, relative to the repository, if it ran now.
+    pub setup_log: Option<String>,
+}
+
+/// A worktree of a task, or a branch of one that no working tree has checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedWork {
+    /// The folder; `None` for a branch alone.
+    pub path: Option<PathBuf>,
+    /// `None` for a worktree without a branch.
+    pub branch: Option<String>,
+}
+
+/// The disk space of all worktrees of a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskUsage {
+    pub bytes: u64,
+    /// When it was measured, in milliseconds since 1970.
+    pub at_ms: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -426,6 +500,12 @@ pub enum WorktreeFault {
     /// A repeat may succeed later.
     #[error("no connection to origin: {0}")]
     Unreachable(String),
+    /// The recipe of the project cannot be carried out, or its setup failed. A repeat tries again.
+    #[error("{0}")]
+    NotReady(String),
+    /// The caller stopped the setup.
+    #[error("stopped")]
+    Stopped,
     /// Git, or the file system, failed; in its words.
     #[error("{0}")]
     Failed(String),

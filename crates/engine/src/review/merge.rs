@@ -11,14 +11,15 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::{Refusal, ReviewAction};
 use callboard_domain::review::mark::ReviewMark;
-use callboard_domain::task::TaskRecord;
+use callboard_domain::task::{Task, TaskRecord};
 
 use crate::board::card::CardSeen;
 use crate::board::card::STOPPED_WITHIN;
-use crate::board::workspace::{Workshop, WorkspacePart, leftovers};
+use crate::board::workspace::{Workshop, WorkspacePart, leftovers, worktree_of_task};
 use crate::context::{OpContext, PersonVerb};
 use crate::ports::{
-    MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, Rebased, Turn,
+    MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, PreparedPart, Rebased,
+    Turn, Worktree,
 };
 use crate::runs::stop::Stopped;
 use crate::runs::work::WorkWish;
@@ -147,6 +148,7 @@ impl Engine {
                 })
             })
             .collect();
+        let parts_of_task = parts;
         let mut tries = 0;
         let merged = loop {
             tries += 1;
@@ -171,6 +173,7 @@ impl Engine {
                 let reviewed = self.settle(op, task, outcome, words, ReviewEnd::Merged(merged));
                 let reviewed = reviewed.await?;
                 self.session_close_if_over(org, &seen.record, &reviewed.record).await?;
+                self.workspace_tidy(org, &reviewed.record.task, &parts_of_task).await;
                 Ok(reviewed)
             }
             Err(fault) => {
@@ -261,8 +264,47 @@ impl Engine {
         }
         // Checks belong to the primary repository.
         let Some(part) = prepared.parts.first() else { return Ok(None) };
-        let root = shop.merges.merge_look(part).await?;
-        Ok(Some(self.checks_for_merging(op, &record, root).await?))
+        let place = self.merge_place(op, shop, &record.task, part).await?;
+        let checked = self.checks_for_merging(op, &record, place.path.clone()).await;
+        self.merge_place_leave(shop, &record.task, part, &place).await;
+        Ok(Some(checked?))
+    }
+
+    /// A folder with the files of a merge, ready for commands: the task's worktree, or one that is made for this and
+    /// prepared as a worktree is.
+    pub(crate) async fn merge_place(
+        &self,
+        op: &OpContext,
+        shop: &Workshop,
+        task: &Task,
+        part: &PreparedPart,
+    ) -> Result<Worktree, MergeFault> {
+        let path = shop.merges.merge_look(part).await?;
+        let (repo, branch) = (part.from.repo().to_owned(), part.from.branch().to_owned());
+        let place = Worktree { repo, path, branch };
+        let of = worktree_of_task(task, &place);
+        match shop.worktrees.worktree_ready(of, op.cancel.clone()).await {
+            Ok(_) => Ok(place),
+            Err(fault) => {
+                // A setup that failed may have started services.
+                self.merge_place_leave(shop, task, part, &place).await;
+                Err(fault.into())
+            }
+        }
+    }
+
+    /// Tears down a folder that was made for the checks of a merge; the worktree of the task stays as it is.
+    pub(crate) async fn merge_place_leave(
+        &self,
+        shop: &Workshop,
+        task: &Task,
+        part: &PreparedPart,
+        place: &Worktree,
+    ) {
+        let is_own = matches!(&part.from, MergeFrom::Worktree { worktree, .. } if worktree.path == place.path);
+        if !is_own {
+            shop.worktrees.worktree_tear_down(&worktree_of_task(task, place)).await;
+        }
     }
 
     /// Rebases a task's work onto the newest target. On a conflict, the task goes back to work.

@@ -54,7 +54,10 @@ impl Engine {
         if let Some(root) = shop.and_then(|shop| shop.root.as_ref()) {
             variables.push(("CALLBOARD_PROJECT_ROOT".into(), root.display().to_string()));
         }
+        let (of_workspace, ports) = self.workspace_variables(&ground.record.task, &folder).await;
+        variables.extend(of_workspace);
         Ok(WorkCall {
+            ports,
             job: taken.job.to_string(),
             attempt: ground.run.attempt,
             executor: ground.executor.clone(),

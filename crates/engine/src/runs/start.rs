@@ -249,6 +249,31 @@ impl Engine {
             Ok(parts) => parts,
             Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
         };
+        // The setup has a limit of its own; the time of the agent's start begins after it.
+        let (stop, setup) = (CancellationToken::new(), Instant::now());
+        let ready = self.workspace_ready(&ground.record.task, &parts, &stop);
+        tokio::pin!(ready);
+        let ready = tokio::select! {
+            ready = &mut ready => ready,
+            () = &mut watched => {
+                stop.cancel();
+                // The setup hears of the stop only while it is waited for.
+                let _ = ready.await;
+                return self.work_over(ground, WorkEnd::Stopped).await;
+            }
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(fault) => {
+                let reason = fault.to_string();
+                return self.work_over(ground, WorkEnd::NotStarted { reason }).await;
+            }
+        };
+        if let Some(log) = &ready.setup_log {
+            let note = format!("workspace.setup took {}s: {log}\n", setup.elapsed().as_secs());
+            self.work_logs_keep(taken, taken.fence, note).await?;
+        }
+        let start_by = Instant::now() + self.parts.board.start_timeout;
         // A server that was frozen meanwhile must not start an agent beside the next run.
         if !self.run_is_ours(taken).await? {
             return self.work_over(ground, WorkEnd::Stopped).await;

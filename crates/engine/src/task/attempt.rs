@@ -96,7 +96,10 @@ impl Engine {
         // Judged before anything is made; the transaction judges again.
         begin_gate(&self.parts.policy, &ground, actor, draft.takeover, now)?;
         match self.workspace_make(org, &seen.record.task, &seen.card).await? {
-            Ok(parts) => Ok(parts.into_iter().find_map(|part| part.worktree)),
+            Ok(parts) => {
+                self.workspace_ready_for(op, &seen.record.task, &parts).await?;
+                Ok(parts.into_iter().find_map(|part| part.worktree))
+            }
             Err(fault @ WorkspaceFault::NoRepo) => {
                 Err(Refusal::invalid(format!("the worktree cannot be created: {fault}")).into())
             }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::board::recipe;
 use callboard_domain::command::{Basis, Checked, Command};
 use callboard_domain::decide::{
     TransitionGate, checks_to_run, checks_unknown, judge_run_request, transition_gate,
@@ -299,7 +300,13 @@ impl Engine {
             let check = &record.task.checks[*index];
             let CheckKind::Command { cmd, cwd, timeout_s } = &check.kind else { continue };
             let timeout_s = timeout_s.unwrap_or(self.parts.policy.check_timeout_default_s);
+            let (variables, ports) = match site.root == site.repo {
+                true => (recipe::variables(&recipe::slug(&record.task), None), None),
+                false => self.workspace_variables(&record.task, &site.root).await,
+            };
             let run = CheckRun {
+                variables,
+                ports,
                 task: record.task.id,
                 index: *index,
                 cmd: cmd.clone(),

@@ -21,7 +21,8 @@ impl From<WorktreeFault> for WorkspaceFault {
     }
 }
 
-const BRANCHES: &str = "callboard/";
+/// What the names of tasks' branches begin with.
+pub(crate) const BRANCHES: &str = "callboard/";
 
 /// The folder and the branch of a task, in every repository. Names recorded on the card hold for good. Branches of
 /// older versions have the task's id in place of its name.

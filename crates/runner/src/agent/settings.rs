@@ -1,11 +1,13 @@
 //! The settings for running agents on a machine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::LocalRoots;
 use crate::environment::Variables;
 use crate::executor::Executors;
+use crate::recipe::Recipe;
 use crate::sandbox::{SandboxMode, SandboxPorts};
 
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct AgentSettings {
     /// Ports besides the ones that every run may use.
     pub sandbox_ports: SandboxPorts,
     pub trusted_commands: Vec<String>,
+    /// The workspace recipe, which may open linked folders to agents.
+    pub recipe: Arc<Recipe>,
     pub artifact_bytes_max: usize,
     pub kill_grace: Duration,
     pub git_schemes: Vec<String>,
@@ -48,6 +52,7 @@ impl AgentSettings {
             sandbox: SandboxMode::Auto,
             sandbox_ports: SandboxPorts::default(),
             trusted_commands: trusted.split(", ").map(str::to_owned).collect(),
+            recipe: Arc::default(),
             artifact_bytes_max: 10 * 1024 * 1024,
             kill_grace: Duration::from_secs(10),
             git_schemes: ["https", "ssh"].map(str::to_owned).into(),

@@ -91,6 +91,7 @@ impl LocalAgents {
         let mut git_dirs = Vec::new();
         for worktree in &call.worktrees {
             places.push(worktree.path.clone());
+            places.extend(self.settings.recipe.writable_in(&worktree.repo, &worktree.path));
             let dirs = WorktreeDirs::of(&worktree.repo, &worktree.path).await;
             let dirs = dirs.map_err(|fault| fault.to_string())?;
             // A commit writes into the repository's own git folder. Only the paths that it needs become writable there.
@@ -104,6 +105,7 @@ impl LocalAgents {
         let command = if may_write { &executor.write_command } else { &executor.command };
         let port = port_of_its_own(command);
         let ports = self.settings.sandbox_ports.of_run(&variables.named, door, port);
+        let ports = ports.and(call.ports);
         let confinement = self.confinement(executor, &folder, (places, ports), log)?;
         let mut leash = self.leash(&folder);
         let lines = Arc::new(Printed::new());

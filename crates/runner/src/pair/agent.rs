@@ -109,6 +109,7 @@ mod tests {
             agent: agent.into(),
             program: program.map(str::to_owned),
             server: ["callboard", "mcp", "--task", "CB-1"].map(str::to_owned).into(),
+            variables: Vec::new(),
         }
     }
 

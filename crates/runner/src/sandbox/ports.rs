@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
 
+use callboard_domain::board::recipe::PortBlock;
+
 use crate::environment::Variables;
 
 /// HTTPS and HTTP: models, forges, package registries.
@@ -41,6 +43,17 @@ impl SandboxPorts {
             named.iter().filter_map(|(name, value)| port_in(name.to_str()?, value.to_str()?));
         let single = USUAL.into_iter().chain(own).chain(door).chain(named).map(|port| port..=port);
         Self::Only(each_once(single.chain(configured.iter().cloned())))
+    }
+
+    /// These ports and those of a task.
+    pub(crate) fn and(self, block: Option<PortBlock>) -> Self {
+        match (self, block) {
+            (Self::Only(mut ports), Some(block)) => {
+                ports.push(block.first..=block.last());
+                Self::Only(ports)
+            }
+            (ports, _) => ports,
+        }
     }
 
     /// The ports of a check: the usual ones, the ephemeral ports of the system, and the configured ones. The board's

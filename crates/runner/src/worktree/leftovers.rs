@@ -7,7 +7,7 @@ use std::path::Path;
 use callboard_engine::ports::{Worktree, WorktreeFault};
 
 use super::hold::{Hold, must_stand_on_its_branch};
-use super::signing;
+use super::{placed_in, signing};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 
@@ -19,6 +19,20 @@ pub(crate) struct Uncommitted {
 /// Uncommitted files, without ignored ones, files of ours, and nested clones: of a nested repository git could keep no
 /// more than a commit id.
 pub(crate) async fn uncommitted(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
+    Ok(entries(tree)
+        .await?
+        .into_iter()
+        .filter(|entry| !(entry.is_new && is_nested(&entry.path)))
+        .collect())
+}
+
+/// Uncommitted files and nested clones: everything that goes with the folder and stands nowhere else.
+pub(super) async fn unkept(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
+    entries(tree).await
+}
+
+/// Entries of git's status, without files that Callboard or a recipe placed there.
+async fn entries(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
     let status = [
         "status",
         "--porcelain",
@@ -33,11 +47,18 @@ pub(crate) async fn uncommitted(tree: &AgentTree) -> Result<Vec<Uncommitted>, Gi
         path: OsStr::from_bytes(&entry[3..]).to_owned(),
         is_new: entry.starts_with(b"??"),
     });
-    Ok(entries.filter(|entry| !(entry.is_new && is_not_work(&entry.path))).collect())
+    let placed = placed_in(tree);
+    let is_placed = |path: &OsStr| {
+        let path = path.to_str().map(|path| path.trim_end_matches('/'));
+        path.is_some_and(|path| placed.iter().any(|placed| placed == path))
+    };
+    let is_ours = |path: &OsStr| Path::new(path).starts_with(".callboard") || is_placed(path);
+    Ok(entries.filter(|entry| !(entry.is_new && is_ours(&entry.path))).collect())
 }
 
-fn is_not_work(path: &OsStr) -> bool {
-    path.as_bytes().ends_with(b"/") || Path::new(path).starts_with(".callboard")
+/// Git names a nested repository with a slash behind it.
+fn is_nested(path: &OsStr) -> bool {
+    path.as_bytes().ends_with(b"/")
 }
 
 /// Commits the leftovers and returns the new commit.

@@ -11,6 +11,7 @@ use callboard_engine::ports::{
 
 use super::hold::common_dir;
 use super::list::HALF_MADE;
+use super::placed::Record;
 use super::target::Tips;
 use super::{Listed, exclude, failed, fetch, is_ancestor, listed, repo_lock, text};
 use crate::git::{Git, GitFault};
@@ -184,6 +185,12 @@ async fn add(repo: &Path, path: &Path, options: &[&str], commit: &OsStr) -> Resu
     let mut args = vec![OsStr::new("worktree"), OsStr::new("add"), OsStr::new("-q")];
     args.extend(options.iter().map(OsStr::new));
     args.extend([path.as_os_str(), commit]);
+    // The record of an earlier worktree of that name says nothing about this one.
+    if let Ok(common) = common_dir(repo).await
+        && let Err(error) = Record::forget(&common, path)
+    {
+        return Err(GitFault::Failed(format!("cannot forget an earlier worktree: {error}")));
+    }
     Git::writing(repo).patiently().ask(&args).await.map(drop)
 }
 

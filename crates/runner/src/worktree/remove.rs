@@ -6,8 +6,10 @@ use std::path::Path;
 use callboard_engine::ports::{Removal, Worktree, WorktreeFault, WorktreeRemoved};
 
 use super::hold::{Hold, stands_on};
+use super::leftovers::unkept;
+use super::placed::Record;
 use super::target::Tips;
-use super::{fork, is_ancestor, listed, repo_lock, text, uncommitted};
+use super::{common_dir, failed, fork, is_ancestor, listed, repo_lock, text};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 
@@ -17,11 +19,31 @@ pub(super) async fn remove(
 ) -> Result<WorktreeRemoved, WorktreeFault> {
     let _turn = repo_lock(&worktree.repo, "worktrees").await?;
     let folder = remove_folder(worktree).await?;
+    if folder == Removal::Removed {
+        let common = common_dir(&worktree.repo).await?;
+        let forgotten = Record::forget(&common, &worktree.path);
+        forgotten.map_err(failed("cannot forget a worktree"))?;
+    }
     let branch = match &folder {
         Removal::Kept(_) => Removal::Kept("its worktree still exists".into()),
         Removal::Removed | Removal::Absent => remove_branch(worktree, target).await?,
     };
     Ok(WorktreeRemoved { folder, branch })
+}
+
+/// Whether a worktree exists and holds nothing that keeps it.
+pub(super) async fn is_free(worktree: &Worktree) -> Result<bool, WorktreeFault> {
+    let known = listed(&worktree.repo).await?.into_iter();
+    let known = known.into_iter().find(|listed| listed.is_at(&worktree.path));
+    let Some(known) = known.filter(|_| worktree.path.join(".git").exists()) else {
+        return Ok(false);
+    };
+    if known.locked.is_some() {
+        return Ok(false);
+    }
+    let tree = AgentTree::of(worktree).await?;
+    let hold = Hold::take(&tree).await?;
+    Ok(work_in(&tree, &hold).await?.is_none())
 }
 
 async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
@@ -54,7 +76,7 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
 
 /// Work that would be lost with the folder.
 async fn work_in(tree: &AgentTree, hold: &Hold) -> Result<Option<String>, WorktreeFault> {
-    let found = uncommitted(tree).await?;
+    let found = unkept(tree).await?;
     if !found.is_empty() {
         let some: Vec<_> = found.iter().take(3).map(|entry| entry.path.to_string_lossy()).collect();
         let more = if found.len() > some.len() { ", …" } else { "" };
@@ -91,7 +113,11 @@ async fn remove_branch(worktree: &Worktree, target: &str) -> Result<Removal, Wor
 
 /// Whether nothing is lost without these commits: the target has them, or a squash of them that says so, or all of
 /// their changes.
-async fn merged_into(repo: &Path, head: &str, target: &str) -> Result<bool, WorktreeFault> {
+pub(super) async fn merged_into(
+    repo: &Path,
+    head: &str,
+    target: &str,
+) -> Result<bool, WorktreeFault> {
     let tips = Tips::of(repo, target).await?;
     for tip in [tips.local, tips.remote].into_iter().flatten() {
         if is_ancestor(repo, head, &tip).await? {

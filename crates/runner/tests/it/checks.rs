@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_engine::ports::{CheckFault, CheckRun, CheckRunner, FilesState};
-use callboard_runner::LocalChecks;
+use callboard_runner::{LocalChecks, ProjectCommands};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{Repo, is_log_of, run, task};
@@ -77,7 +77,8 @@ async fn a_check_sees_the_usual_variables_and_those_that_are_named() {
     let repo = Repo::plain();
     let usual = "test -n \"$PATH\" && ! env | grep -E '^(GIT_|CALLBOARD_|CARGO_PKG_NAME)|TOKEN='";
     assert!(run(repo.check(usual)).await.expect("it runs").passed());
-    let checks = LocalChecks::new(true).with_env(vec!["CARGO_PKG_NAME".into()]);
+    let checks = LocalChecks::new(true)
+        .with_commands(ProjectCommands::default().with_env(vec!["CARGO_PKG_NAME".into()]));
     let named = repo.check("test -n \"$CARGO_PKG_NAME\"");
     assert!(checks.run(named, CancellationToken::new()).await.expect("it runs").passed());
 }

@@ -116,6 +116,8 @@ impl Repo {
             files: FilesState::default(),
             shell: "sh".into(),
             log_tail_bytes: 65_536,
+            variables: Vec::new(),
+            ports: None,
         }
     }
 

@@ -52,8 +52,8 @@ async fn every_event_counts_once_and_again_gives_the_same(f: Fixture) {
     assert_eq!(kept, DaysKept { counts: again(&f, newest).await, up_to: newest });
     let days = i64::MIN..=i64::MAX;
     let numbers = Measure::ALL.map(|measure| kept.counts.count(days.clone(), measure));
-    // lead, wait, canceled, sent back, expired, passed, failed
-    assert_eq!(numbers, [1, 3, 0, 0, 1, 0, 0]);
+    // lead, wait, canceled, sent back, expired, passed, failed, ran, priced, cost
+    assert_eq!(numbers, [1, 3, 0, 0, 1, 0, 0, 0, 0, 0]);
     let lead = kept.counts.spans(days.clone(), Measure::Lead);
     assert_eq!((lead.between(60.0, 300.0), lead.count()), (1, 1), "five minutes");
     let wait = kept.counts.spans(days, Measure::Wait);

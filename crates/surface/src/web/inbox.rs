@@ -230,6 +230,7 @@ pub(super) fn looks(cause: InboxCause) -> (Tone, &'static str, &'static str) {
         InboxCause::Run => (Tone::Failed, "failed", "Run"),
         InboxCause::Worker => (Tone::Failed, "failed", "Worker"),
         InboxCause::Blocker => (Tone::Late, "lock", "Blocked"),
+        InboxCause::Disk => (Tone::Late, "warn", "Disk"),
         InboxCause::Plan => (Tone::Person, "plan", "Plan"),
         InboxCause::Mail => (Tone::Plain, "mail", "Mail"),
     }

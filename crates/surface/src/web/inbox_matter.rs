@@ -86,6 +86,7 @@ impl<'r> InboxMatter<'r> {
             | InboxFact::Review { .. }
             | InboxFact::VerificationFailed { .. }
             | InboxFact::WorkerFailed { .. }
+            | InboxFact::DiskOver { .. }
             | InboxFact::Blocked { .. }
             | InboxFact::Comment { .. } => {}
         }
@@ -182,6 +183,10 @@ impl<'r> InboxMatter<'r> {
             InboxFact::Comment { body, .. } => html! {
                 (note(Tone::Late, "comment", &prose(body)))
                 (verbs(&[Verb::Tell, Verb::Note]))
+            },
+            InboxFact::DiskOver { .. } => html! {
+                (note(Tone::Late, "warn", &html! { (row.consequence) }))
+                p { code { "callboard gc --yes" } " removes what can go." }
             },
             InboxFact::Plan { plan, .. } => html! {
                 @if let Some(plan) = &self.plan { (planned(plan)) }

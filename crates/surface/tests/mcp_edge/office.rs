@@ -63,7 +63,14 @@ impl AgentRunner for Actor {
             () = stop.cancelled() => (RunVerdict::Stopped, ""),
         };
         let (patch, out) = (Some("diff\n".into()), Some("# Test Plan\n".into()));
-        RunReport { verdict, summary: summary.into(), patch, out, logs: "worked\n".into() }
+        RunReport {
+            verdict,
+            summary: summary.into(),
+            patch,
+            out,
+            logs: "worked\n".into(),
+            usage: None,
+        }
     }
 
     async fn clean_up(&self) {}

@@ -50,6 +50,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
                 Some(words) => Finding::warn("trust", words, "callboard trust --show"),
             });
             found.extend(opened(&app, &settings).await);
+            found.extend(worktrees(&app.engine).await);
         }
     }
     found
@@ -161,6 +162,17 @@ async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {
         clock(&app.engine),
         handshake::shake(app, settings).await,
     ]
+}
+
+/// The disk space of worktrees, measured now. Nothing where there is no quota, or no repository.
+async fn worktrees(engine: &Engine) -> Option<Finding> {
+    const MB: u64 = 1024 * 1024;
+    let (quota, used) = (engine.disk_quota()?, engine.disk_measure().await?);
+    let words = format!("{} MB of {} MB are used", used.bytes / MB, quota / MB);
+    Some(match used.bytes > quota {
+        true => Finding::warn("worktrees", words, "callboard gc, or raise workspace.quota_mb"),
+        false => Finding::ok("worktrees", words),
+    })
 }
 
 /// Whether the store is ahead: then it got a time from a wrong clock, or this machine's clock is wrong.

@@ -7,7 +7,8 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
 
 use callboard_engine::ports::{CheckFault, CheckRun, CheckRunner, DoorKey};
 use callboard_runner::{
-    AgentSettings, CheckSandbox, ExecutorSettings, LocalChecks, SandboxMode, SandboxPorts,
+    AgentSettings, CheckSandbox, ExecutorSettings, LocalChecks, ProjectCommands, SandboxMode,
+    SandboxPorts,
 };
 use rustix::net::{AddressFamily, SendFlags, SocketType, connect, ipproto, sendto, socket};
 use tokio_util::sync::CancellationToken;
@@ -137,8 +138,8 @@ async fn a_check_connects_to_servers_of_tests_and_not_to_the_board() {
         this.display()
     );
     let checks = |ports| {
-        let checks = LocalChecks::new(true).with_sandbox(CheckSandbox::On, Vec::new());
-        checks.with_ports(ports, move || Some(board))
+        let commands = ProjectCommands::default().with_sandbox(CheckSandbox::On, Vec::new());
+        LocalChecks::new(true).with_commands(commands.with_ports(ports, move || Some(board)))
     };
     let check = |cmd: &str| CheckRun { root: root.clone(), ..bed.repo.check(cmd) };
     let run =

@@ -36,6 +36,7 @@ pub fn call(folder: PathBuf) -> WorkCall {
         worktrees: vec![of(&folder)],
         folder,
         variables: vec![("CALLBOARD_TASK_ID".into(), "T1".into())],
+        ports: None,
         door: None,
         timeout: Duration::from_secs(30),
         terminal: None,

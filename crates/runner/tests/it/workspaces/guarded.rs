@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use callboard_engine::ports::{
     CheckFault, CheckRun, CheckRunner, Merges, Rebased, Worktree, Worktrees,
 };
-use callboard_runner::{CheckSandbox, LocalChecks, LocalWorktrees};
+use callboard_runner::{CheckSandbox, LocalChecks, LocalWorktrees, ProjectCommands};
 use tokio_util::sync::CancellationToken;
 
 use super::{commit, head, make, merge, merge_order, prepare, write};
@@ -312,7 +312,8 @@ async fn a_check_of_an_agents_worktree_writes_there_alone() {
     fs::create_dir(&outside).expect("a folder");
     let on = |writable: &[&Path]| {
         let writable = writable.iter().map(|path| path.display().to_string()).collect();
-        LocalChecks::new(true).with_sandbox(CheckSandbox::On, writable)
+        let commands = ProjectCommands::default().with_sandbox(CheckSandbox::On, writable);
+        LocalChecks::new(true).with_commands(commands)
     };
     let own = "echo x > x.o && echo y > \"$TMPDIR/y\" && test \"$TMPDIR\" != /tmp";
     match checked(on(&[]), check(&repo, &worktree, own)).await {
@@ -336,7 +337,8 @@ async fn a_check_of_an_agents_worktree_writes_there_alone() {
     assert!(!outside.join("escaped").exists());
     assert_eq!(repo.read("a.txt"), "one\n");
     assert_eq!(checked(on(&[&outside]), check(&repo, &worktree, &escape)).await, Ok(true));
-    let off = LocalChecks::new(true).with_sandbox(CheckSandbox::Off, Vec::new());
+    let off = ProjectCommands::default().with_sandbox(CheckSandbox::Off, Vec::new());
+    let off = LocalChecks::new(true).with_commands(off);
     assert_eq!(checked(off, check(&repo, &worktree, &escape)).await, Ok(true));
     // The person's own checkout has the person's rights, and no such line.
     assert_eq!(checked(on(&[]), repo.check(&escape)).await, Ok(true));

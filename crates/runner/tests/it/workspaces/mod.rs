@@ -5,12 +5,14 @@ mod changes;
 mod diff;
 mod file;
 mod guarded;
+mod left;
 mod leftovers;
 mod make;
 mod merge;
 mod pair;
 mod publish;
 mod rebase;
+mod recipe;
 mod remove;
 mod state;
 

@@ -96,6 +96,7 @@ fn order(repo: &Repo, worktree: &Worktree, backend: PairBackend) -> PairOrder {
         agent: "claude".into(),
         program: None,
         server: server.split(' ').map(str::to_owned).collect(),
+        variables: vec![("CALLBOARD_SLUG".into(), "cb-1".into())],
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::fs;
 
-use callboard_engine::ports::{Removal, Worktree, WorktreeRemoved, Worktrees};
+use callboard_engine::ports::{Removal, TaskWorktree, Worktree, WorktreeRemoved, Worktrees};
 use callboard_runner::LocalWorktrees;
 
 use super::{commit, make, merge, write};
-use crate::fixture::{Repo, git_in};
+use crate::fixture::{Repo, git_in, task};
 
 async fn remove(worktree: &Worktree) -> WorktreeRemoved {
-    LocalWorktrees::default().worktree_remove(worktree, "main").await.expect("an answer")
+    let of = TaskWorktree { worktree: worktree.clone(), task: task(), slug: "cb-1".into() };
+    LocalWorktrees::default().worktree_remove(&of, "main").await.expect("an answer")
 }
 
 fn kept(why: &str) -> Removal {

@@ -330,6 +330,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::SessionTerminal { .. }
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
+        | Refusal::WorkspaceNotReady { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::AuthorizationDenied { .. }
         | Refusal::KeyReused { .. }

@@ -119,6 +119,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::SessionTerminal { .. }
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
+        | Refusal::WorkspaceNotReady { .. }
         | Refusal::HasDependents { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }

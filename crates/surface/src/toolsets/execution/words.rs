@@ -220,6 +220,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::SessionNotFound { .. }
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
+        | Refusal::WorkspaceNotReady { .. }
         | Refusal::JobLost { .. }
         | Refusal::JobNotFound { .. }
         | Refusal::InvalidSpec { .. }

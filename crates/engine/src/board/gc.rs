@@ -1,0 +1,310 @@
+//! Worktrees and branches of tasks that can go: finds the facts, lets the domain judge, and removes what it allows. Also
+//! the disk space that worktrees use.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callboard_domain::board::card::Card;
+use callboard_domain::board::gc::{GcVerdict, OwnerTask, WorkFact, WorktreeFacts, judge};
+use callboard_domain::board::project::ProjectRepo;
+use callboard_domain::board::settings::BoardSettings;
+use callboard_domain::ids::{TaskId, TaskName};
+use callboard_domain::task::{Task, TaskRecord};
+use tokio_util::sync::CancellationToken;
+
+use crate::board::workspace::{WorkspacePart, worktree_of_task};
+use crate::context::{OpContext, PersonVerb, Scope};
+use crate::ports::{DiskUsage, ListedWork, Removal, Worktree};
+use crate::task::place::{BRANCHES, place_of};
+use crate::{Engine, EngineError};
+
+/// How often a server measures the worktrees.
+const MEASURE_EVERY: Duration = Duration::from_secs(30 * 60);
+const PROJECTS_MAX: usize = 1_000;
+/// The characters of a task's id in the name of a crew's worktree.
+const ID_END_CHARS: usize = 8;
+
+/// A worktree of a task, or a branch of one without a worktree, with the verdict on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GcRow {
+    pub repo: PathBuf,
+    /// `None` for a branch alone.
+    pub path: Option<PathBuf>,
+    pub branch: Option<String>,
+    pub task: Option<TaskName>,
+    /// The disk space of the folder.
+    pub bytes: u64,
+    pub verdict: GcVerdict,
+    pub reason: String,
+    /// Whether it was removed just now.
+    pub is_removed: bool,
+}
+
+/// A worktree or a branch with its task.
+struct Owned {
+    record: TaskRecord,
+    card: Card,
+}
+
+impl Engine {
+    /// Every worktree and branch of tasks on this machine, with what can go and why the rest stays. With `removes`, what
+    /// can go is judged once more and removed.
+    pub async fn workspace_gc(
+        &self,
+        op: &OpContext,
+        removes: bool,
+    ) -> Result<Vec<GcRow>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let org = &op.principal.org;
+        let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        let settings = self.board_settings(org).await?;
+        let prefixes = [BRANCHES.to_owned(), self.parts.crew.branch_prefix.clone()];
+        let mut rows = Vec::new();
+        for repo in self.gc_repos(org).await? {
+            let sizes: HashMap<PathBuf, u64> =
+                shop.worktrees.disk_measure(&repo.path).await.into_iter().collect();
+            for listed in shop.worktrees.worktrees_listed(&repo.path, &prefixes).await? {
+                let owned = self.gc_owner(org, &listed).await?;
+                let mut row = self.gc_judge(org, &repo, &listed, owned.as_ref(), &settings).await?;
+                row.bytes =
+                    listed.path.as_ref().and_then(|path| sizes.get(path)).copied().unwrap_or(0);
+                if let (true, GcVerdict::Remove, Some(owned)) = (removes, row.verdict, &owned) {
+                    op.principal.judge_verb_on(
+                        op.tool,
+                        PersonVerb::Remove,
+                        owned.record.task.id,
+                    )?;
+                    self.gc_remove(&repo, &listed, owned, &settings, &mut row).await?;
+                }
+                rows.push(row);
+            }
+            if removes {
+                shop.worktrees.disk_measure(&repo.path).await;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Removes the workspace of a task that was just merged, if the settings say so and nothing in it is unique. A failure
+    /// is only logged: the merge is made.
+    pub(crate) async fn workspace_tidy(&self, org: &str, task: &Task, parts: &[WorkspacePart]) {
+        if !self.parts.board.remove_after_merge {
+            return;
+        }
+        for part in parts {
+            let Some(place) = &part.worktree else { continue };
+            let listed =
+                ListedWork { path: Some(place.path.clone()), branch: Some(place.branch.clone()) };
+            let tidied = async {
+                let Some(owned) = self.gc_owned(org, task.id).await? else { return Ok(()) };
+                let settings = self.board_settings(org).await?;
+                let mut row =
+                    self.gc_judge(org, &part.repo, &listed, Some(&owned), &settings).await?;
+                match row.verdict {
+                    GcVerdict::Keep => {}
+                    GcVerdict::Remove => {
+                        self.gc_remove(&part.repo, &listed, &owned, &settings, &mut row).await?;
+                    }
+                }
+                if row.verdict == GcVerdict::Keep {
+                    tracing::info!(task = %task.id, reason = row.reason, "kept a merged workspace");
+                }
+                Ok::<_, EngineError>(())
+            };
+            if let Err(error) = tidied.await {
+                tracing::warn!(task = %task.id, %error, "cannot remove a merged workspace");
+            }
+        }
+    }
+
+    async fn gc_judge(
+        &self,
+        org: &str,
+        repo: &ProjectRepo,
+        listed: &ListedWork,
+        owned: Option<&Owned>,
+        settings: &BoardSettings,
+    ) -> Result<GcRow, EngineError> {
+        let nothing = Card::default();
+        let card = owned.map_or(&nothing, |owned| &owned.card);
+        let work = match (self.target_of(repo, card, settings).await, &self.parts.workshop) {
+            (Ok(target), Some(shop)) => shop.worktrees.work_left(&repo.path, listed, &target).await,
+            (Ok(_), None) => WorkFact::Unreadable("this process touches no repositories".into()),
+            (Err(fault), _) => WorkFact::Unreadable(fault.to_string()),
+        };
+        let (task, is_live) = match owned {
+            Some(Owned { record, .. }) => {
+                let now = self.parts.store.now();
+                let is_held = record.newest.as_ref().is_some_and(|newest| newest.is_live(now));
+                let is_live = is_held || self.work_open(org, record.task.id).await?.is_some();
+                let is_closed = record.task.phase.is_closed();
+                (if is_closed { OwnerTask::Closed } else { OwnerTask::Open }, is_live)
+            }
+            None => (OwnerTask::Unknown, false),
+        };
+        let (verdict, reason) = judge(&WorktreeFacts { task, is_live, work });
+        Ok(GcRow {
+            repo: repo.path.clone(),
+            path: listed.path.clone(),
+            branch: listed.branch.clone(),
+            task: owned.map(|owned| owned.record.task.name()),
+            bytes: 0,
+            verdict,
+            reason,
+            is_removed: false,
+        })
+    }
+
+    /// Removes what was judged. The port looks once more under its lock, and keeps what became unique meanwhile.
+    async fn gc_remove(
+        &self,
+        repo: &ProjectRepo,
+        listed: &ListedWork,
+        owned: &Owned,
+        settings: &BoardSettings,
+        row: &mut GcRow,
+    ) -> Result<(), EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(()) };
+        let (task, card) = (&owned.record.task, &owned.card);
+        let (name, branch) = place_of(task, card);
+        let path = listed.path.clone();
+        let Some(path) = path.or_else(|| shop.worktrees.worktree_place(&repo.path, &name)) else {
+            return Ok(());
+        };
+        let branch = listed.branch.clone().unwrap_or(branch.new);
+        let worktree = Worktree { repo: repo.path.clone(), path, branch };
+        let target = self.target_of(repo, card, settings).await?;
+        let of = worktree_of_task(task, &worktree);
+        let removed = shop.worktrees.worktree_remove(&of, &target).await?;
+        match (removed.folder, removed.branch) {
+            (Removal::Kept(why), _) => (row.verdict, row.reason) = (GcVerdict::Keep, why),
+            (_, Removal::Kept(why)) => {
+                (row.is_removed, row.reason) =
+                    (listed.path.is_some(), format!("its branch stays: {why}"));
+            }
+            _ => row.is_removed = true,
+        }
+        Ok(())
+    }
+
+    /// The repositories of all projects on this machine, each once.
+    async fn gc_repos(&self, org: &str) -> Result<Vec<ProjectRepo>, EngineError> {
+        let mut repos: Vec<ProjectRepo> = Vec::new();
+        for project in self.parts.store.projects(org, PROJECTS_MAX).await? {
+            for repo in self.parts.store.repos(org, project.id).await? {
+                let is_known = repos.iter().any(|known| known.path == repo.path);
+                if !is_known && self.is_git_here(&repo).await.unwrap_or(false) {
+                    repos.push(repo);
+                }
+            }
+        }
+        Ok(repos)
+    }
+
+    /// The task of a worktree by its folder's name, else the task of a branch by the branch's name.
+    async fn gc_owner(&self, org: &str, listed: &ListedWork) -> Result<Option<Owned>, EngineError> {
+        let typed = match (&listed.path, &listed.branch) {
+            (Some(path), _) => folder_owner(path),
+            (None, Some(branch)) => branch.strip_prefix(BRANCHES).and_then(branch_owner),
+            (None, None) => None,
+        };
+        let Some(typed) = typed else { return Ok(None) };
+        let found = self.parts.store.task_ids(org, &typed, 2).await?;
+        let [task] = found.as_slice() else { return Ok(None) };
+        let Some(owned) = self.gc_owned(org, *task).await? else { return Ok(None) };
+        let (name, branch) = place_of(&owned.record.task, &owned.card);
+        let is_owner = match (&listed.path, &listed.branch) {
+            (Some(path), _) => path.file_name().is_some_and(|folder| folder == name.as_str()),
+            (None, Some(listed)) => branch.has(listed),
+            (None, None) => false,
+        };
+        Ok(Some(owned).filter(|_| is_owner))
+    }
+
+    async fn gc_owned(&self, org: &str, task: TaskId) -> Result<Option<Owned>, EngineError> {
+        let Some(record) = self.parts.store.task(org, task).await? else { return Ok(None) };
+        let card = self.parts.store.card(org, task).await?.unwrap_or_default();
+        Ok(Some(Owned { record, card }))
+    }
+
+    /// The disk space of the worktrees of this project's repository, as it was measured last.
+    pub async fn disk_usage(&self) -> Option<DiskUsage> {
+        let shop = self.parts.workshop.as_ref()?;
+        shop.worktrees.disk_usage(shop.root.as_ref()?).await
+    }
+
+    /// The disk space of the worktrees of this project's repository, measured now.
+    pub async fn disk_measure(&self) -> Option<DiskUsage> {
+        let shop = self.parts.workshop.as_ref()?;
+        shop.worktrees.disk_measure(shop.root.as_ref()?).await;
+        self.disk_usage().await
+    }
+
+    /// The quota of `disk_usage` in bytes; `None` where there is no limit.
+    pub fn disk_quota(&self) -> Option<u64> {
+        self.parts.board.disk_quota_bytes
+    }
+
+    pub(crate) async fn disk_measure_until(&self, stop: CancellationToken) {
+        if self.disk_quota().is_none() {
+            return stop.cancelled().await;
+        }
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = self.disk_measure() => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(MEASURE_EVERY) => {}
+            }
+        }
+    }
+}
+
+/// The id of a task, or the end of it, in the name of a worktree's folder.
+fn folder_owner(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    if name.parse::<TaskId>().is_ok() {
+        return Some(name.to_owned());
+    }
+    let end = name.strip_prefix("task-")?.get(..ID_END_CHARS)?;
+    Some(end.to_owned())
+}
+
+/// The short name of a task at the beginning of a branch's name: `SHOP-12` of `SHOP-12-add-version-flag`.
+fn branch_owner(name: &str) -> Option<String> {
+    let ends = name.match_indices('-').map(|(at, _)| at).chain([name.len()]);
+    let mut names = ends.filter_map(|end| TaskName::parse(&name[..end]));
+    names.next().map(|name| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_folders_and_branches_lead_to_their_task() {
+        for (name, owner) in [
+            ("SHOP-01jcqz00000000000000000000", Some("SHOP-01jcqz00000000000000000000")),
+            ("task-abcd1234-add-login", Some("abcd1234")),
+            ("task-abcd1234", Some("abcd1234")),
+            ("task-abc", None),
+            ("mine", None),
+            (".merge-SHOP-1", None),
+        ] {
+            let found = folder_owner(&Path::new("/w").join(name));
+            assert_eq!(found.as_deref(), owner, "{name}");
+        }
+        for (name, owner) in [
+            ("SHOP-12-add-version-flag", Some("SHOP-12")),
+            ("SHOP-12", Some("SHOP-12")),
+            ("SHOP-12-2", Some("SHOP-12")),
+            ("epic-abcd1234", None),
+            ("mine", None),
+        ] {
+            assert_eq!(branch_owner(name).as_deref(), owner, "{name}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The worktrees and branches of tasks in a repository, and the work that would be lost without each. Only reads.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callboard_domain::board::gc::WorkFact;
+use callboard_engine::ports::{ListedWork, WorktreeFault};
+
+use super::hold::stands_on;
+use super::remove::merged_into;
+use super::target::Tips;
+use super::{leftovers, listed, text};
+use crate::git::Git;
+use crate::guarded::AgentTree;
+
+/// The worktrees below `folder`, also folders there that git does not know, then the branches below the prefixes that no
+/// working tree has checked out.
+pub(super) async fn list(
+    folder: &Path,
+    repo: &Path,
+    prefixes: &[String],
+) -> Result<Vec<ListedWork>, WorktreeFault> {
+    let known = listed(repo).await?;
+    let entries = fs::read_dir(repo.join(folder)).into_iter().flatten().flatten();
+    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    // A name with a dot is a folder of a merge, which goes with that merge.
+    let is_dot = |path: &PathBuf| {
+        path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    let mut folders: Vec<PathBuf> =
+        entries.filter(is_dir).map(|entry| entry.path()).filter(|path| !is_dot(path)).collect();
+    folders.sort();
+    let branch_at = |path: &Path| known.iter().find(|known| known.is_at(path))?.branch.clone();
+    let mut all: Vec<ListedWork> = folders
+        .into_iter()
+        .map(|path| ListedWork { branch: branch_at(&path), path: Some(path) })
+        .collect();
+    let taken: HashSet<&str> = known.iter().filter_map(|known| known.branch.as_deref()).collect();
+    let patterns = prefixes.iter().filter(|prefix| !prefix.is_empty());
+    let patterns: Vec<String> = patterns.map(|prefix| format!("refs/heads/{prefix}*")).collect();
+    if patterns.is_empty() {
+        return Ok(all);
+    }
+    let mut ask = vec!["for-each-ref", "--format=%(refname:lstrip=2)"];
+    // The pattern of a prefix that ends in a slash reaches one level down, where all branches of tasks are.
+    ask.extend(patterns.iter().map(String::as_str));
+    let found = text(&Git::at(repo).ask(&ask).await?);
+    let branches: std::collections::BTreeSet<&str> = found.lines().collect();
+    let free = branches.into_iter().filter(|branch| !taken.contains(branch));
+    all.extend(free.map(|branch| ListedWork { path: None, branch: Some(branch.to_owned()) }));
+    Ok(all)
+}
+
+pub(super) async fn work_left(repo: &Path, of: &ListedWork, target: &str) -> WorkFact {
+    match fact(repo, of, target).await {
+        Ok(fact) => fact,
+        Err(fault) => WorkFact::Unreadable(fault.to_string()),
+    }
+}
+
+async fn fact(repo: &Path, of: &ListedWork, target: &str) -> Result<WorkFact, WorktreeFault> {
+    let busy = |words: &str| Ok(WorkFact::Busy(words.to_owned()));
+    let head = match (&of.path, &of.branch) {
+        (Some(path), _) => {
+            let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
+            let Some(known) = known.filter(|_| path.join(".git").exists()) else {
+                let words = "git does not know this folder as a worktree";
+                return Ok(WorkFact::Unreadable(words.into()));
+            };
+            if known.is_half_made() {
+                return busy("it is half made");
+            }
+            if let Some(why) = known.locked {
+                return Ok(WorkFact::Busy(format!("it is locked: {why}")));
+            }
+            let tree = AgentTree::looked_at(repo, path).await?;
+            let lost = leftovers::unkept(&tree).await?;
+            if !lost.is_empty() {
+                return Ok(WorkFact::Uncommitted(lost.len()));
+            }
+            let own = &tree.dirs().own;
+            if ["rebase-merge", "rebase-apply"].iter().any(|state| own.join(state).exists()) {
+                return busy("it is in the middle of a rebase");
+            }
+            // Commits of a submodule may stand in the worktree's own part alone.
+            if own.join("modules").exists() {
+                return busy("it has submodules");
+            }
+            if stands_on(&tree).await?.is_none() {
+                return busy("it is on no branch");
+            }
+            tree.head().await?
+        }
+        (None, Some(branch)) => match Tips::of(repo, branch).await?.local {
+            Some(head) => head,
+            None => return Ok(WorkFact::Unreadable("there is no such branch".into())),
+        },
+        (None, None) => return Ok(WorkFact::Unreadable("it has no name".into())),
+    };
+    Ok(match merged_into(repo, &head, target).await? {
+        true => WorkFact::Merged,
+        false => WorkFact::Unmerged { target: target.to_owned() },
+    })
+}
