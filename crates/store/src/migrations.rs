@@ -80,6 +80,7 @@ migrations! {
     29 "review_comments" "0029_review_comments.sql",
     30 "day_counts" "0030_day_counts.sql",
     31 "import" "0031_import.sql",
+    32 "references" "0032_references.sql",
 }
 
 pub(crate) fn latest() -> u32 {
