@@ -95,6 +95,15 @@ struct Cli {
 }
 
 #[derive(clap::Args, Clone, Debug)]
+/// `callboard hook` alone. An agent waits for every hook, and the tree of all commands takes a millisecond to build.
+#[derive(Parser)]
+struct HookCli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(flatten)]
+    hook: hook::HookArgs,
+}
+
 #[command(next_help_heading = "Global options")]
 struct GlobalArgs {
     /// Print JSON: one document, or one line per event in follow mode
@@ -199,8 +208,7 @@ enum Command {
 const RUNTIME_END: Duration = Duration::from_millis(300);
 
 pub fn run() -> ExitCode {
-    let asked = groups::command().try_get_matches();
-    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match hook_alone().map_or_else(whole, Ok) {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
     };
@@ -229,6 +237,20 @@ pub fn run() -> ExitCode {
 fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+fn whole() -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&groups::command().try_get_matches()?)
+}
+
+/// The arguments of a hook; `None` for another command, and for what the whole tree has to explain.
+fn hook_alone() -> Option<Cli> {
+    let arguments = || std::env::args_os().skip(1);
+    if arguments().next()? != "hook" {
+        return None;
+    }
+    let HookCli { global, hook } = HookCli::try_parse_from(arguments()).ok()?;
+    Some(Cli { global, command: Some(Command::Hook(hook)) })
+}
+
         Err(failure) => {
             out.failure(&failure);
             failure.exit_code().into()
