@@ -33,6 +33,7 @@ mod serving;
 mod skipped;
 mod stale_checks;
 mod stores;
+mod start_pages;
 mod terminal;
 mod time;
 mod tokens;
