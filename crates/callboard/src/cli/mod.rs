@@ -9,6 +9,7 @@ mod block;
 mod call;
 mod check;
 mod claim;
+mod complete;
 mod completions;
 mod config;
 mod connect;
@@ -94,7 +95,6 @@ struct Cli {
     command: Option<Command>,
 }
 
-#[derive(clap::Args, Clone, Debug)]
 /// `callboard hook` alone. An agent waits for every hook, and the tree of all commands takes a millisecond to build.
 #[derive(Parser)]
 struct HookCli {
@@ -104,6 +104,7 @@ struct HookCli {
     hook: hook::HookArgs,
 }
 
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 struct GlobalArgs {
     /// Print JSON: one document, or one line per event in follow mode
@@ -201,6 +202,8 @@ enum Command {
     BenchWaiter,
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
+    Complete(complete::CompleteArgs),
+    #[command(hide = true)]
     Man(man::ManArgs),
 }
 
@@ -234,9 +237,6 @@ pub fn run() -> ExitCode {
     code
 }
 
-fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
 fn whole() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&groups::command().try_get_matches()?)
 }
@@ -251,6 +251,9 @@ fn hook_alone() -> Option<Cli> {
     Some(Cli { global, command: Some(Command::Hook(hook)) })
 }
 
+fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             out.failure(&failure);
             failure.exit_code().into()
@@ -344,6 +347,7 @@ impl Command {
             Command::BenchServer => bench::cmd_server().await,
             Command::BenchWaiter => bench::cmd_waiter().await,
             Command::Completions(args) => completions::cmd_completions(context, args),
+            Command::Complete(args) => complete::cmd_complete(context, &args),
             Command::Man(args) => man::cmd_man(context, args),
         }
     }
