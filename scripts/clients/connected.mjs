@@ -4,9 +4,10 @@
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { binary, check, openLane, part, skipped, write } from './lane.mjs';
+import { RUN_MS_MAX, binary, check, openLane, part, write } from './lane.mjs';
 import { dialects, json, scripts } from './scripts.mjs';
 
 const writers = {
@@ -14,6 +15,7 @@ const writers = {
   // Codex takes the command for its own tool.
   codex: (file) =>
     dialects.codex.shell(`apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: ${file}\n+hello\n*** End Patch\nEOF`),
+  opencode: (filePath) => ({ tool: 'write', input: { filePath, content: 'hello\n' } }),
 };
 
 const folder = join(import.meta.dirname, 'connected', 'repo');
@@ -27,10 +29,9 @@ await part('connected', prepare);
 for (const agent of Object.values(agents)) {
   await part(`${agent.name} by init`, () => connects(agent));
 }
-for (const name of ['claude', 'codex']) {
+for (const name of ['claude', 'codex', 'opencode']) {
   await part(`${name} with hooks`, () => isHooked(agents[name]));
 }
-skipped('opencode with hooks', 'opencode fetches a package for plugins when it starts, and nothing but loopback is reached here');
 await part('connected', givesBack);
 lane.close();
 
@@ -41,7 +42,7 @@ async function prepare() {
   mkdirSync(programs);
   symlinkSync(binary, join(programs, 'callboard'));
   env.PATH = `${programs}:${env.PATH}`;
-  const settings = '[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = 3\n';
+  const settings = '[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = 5\n';
   write(join(repo, '.callboard/config.local.toml'), settings);
   await cli('init', '--clients', 'claude,codex,opencode');
 }
@@ -95,7 +96,7 @@ function hookedScript({ shell, callboard }, edit) {
     const session = json(yield callboard('begin', named));
     const outside = yield edit(join(folder, 'outside.txt'));
     yield edit(join(session.live.worktree, 'inside.txt'));
-    for (let second = 0; second < 4; second += 1) yield shell('sleep 1');
+    for (let second = 0; second < 6; second += 1) yield shell('sleep 1');
     const { health } = json(yield callboard('get_session', { session: session.id }));
     if (!texts.some((text) => text.includes('You still hold'))) return 'I stop here.';
     yield callboard('finish', { session: session.id, summary: 'It is there.' });
@@ -103,12 +104,63 @@ function hookedScript({ shell, callboard }, edit) {
   };
 }
 
+// opencode installs a package beside its plugins when it starts, and waits for it. Ours needs none, and to a folder with
+// these files opencode adds nothing.
+function hasPackages(folder) {
+  const dependencies = { '@opencode-ai/plugin': '*' };
+  const lock = { lockfileVersion: 3, packages: { '': { dependencies } } };
+  write(join(folder, 'package.json'), JSON.stringify({ dependencies }));
+  write(join(folder, 'package-lock.json'), JSON.stringify(lock));
+  mkdirSync(join(folder, 'node_modules/@opencode-ai/plugin'), { recursive: true });
+}
+
+// `opencode run` ends with the turn, before it can be told what is open. Its server goes on, as its terminal does.
+async function served(agent, script, text) {
+  [join(repo, '.opencode'), join(home, '.config/opencode')].forEach(hasPackages);
+  const child = spawn('opencode', ['serve', '--port', '0'], { cwd: repo, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = new Promise((resolve) => child.on('close', resolve));
+  try {
+    const url = await new Promise((resolve, reject) => {
+      let words = '';
+      const heard = (data) => {
+        words += data;
+        const found = /http:\/\/127\.0\.0\.1:\d+/.exec(words);
+        if (found) resolve(found[0]);
+      };
+      child.stdout.on('data', heard);
+      child.stderr.on('data', heard);
+      ended.then(() => reject(new Error(`opencode serve did not come up: ${words}`)));
+    });
+    const ask = async (path, body) => {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(`${url}${path}`, body && { method: 'POST', headers, body: JSON.stringify(body) });
+      if (!answer.ok) throw new Error(`${path}: ${answer.status}: ${await answer.text()}`);
+      return answer.json();
+    };
+    const [providerID, modelID] = agent.model(script).split('/');
+    const { id } = await ask('/session', {});
+    await ask(`/session/${id}/message`, { model: { providerID, modelID }, parts: [{ type: 'text', text }] });
+    const until = Date.now() + RUN_MS_MAX;
+    for (;;) {
+      const messages = await ask(`/session/${id}/message`);
+      const said = messages.flatMap(({ parts }) => parts.map((part) => part.text ?? '')).join('\n');
+      if (said.includes('It is finished.') || Date.now() > until) return said;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+}
+
 async function isHooked(agent) {
   const name = `${agent.name} with hooks`;
+  const text = 'Take the next task.';
   configure(agent);
   await cli('init', '--clients', agent.name, '--hooks');
   const { id } = await asked('task', 'add', name);
-  const said = await run(...called(agent, 'hooked', 'Take the next task.'), 'Take the next task.');
+  const said =
+    agent.name === 'opencode' ? await served(agent, 'hooked', text) : await run(...called(agent, 'hooked', text), text);
   const task = await asked('task', 'show', id);
   const inside = join(task.attempts[0].live?.worktree ?? worktreeOf(id), 'inside.txt');
   check(name, 'an edit outside of the worktree is refused', !existsSync(join(repo, 'outside.txt')), said);
@@ -125,6 +177,10 @@ function worktreeOf(id) {
 }
 
 async function givesBack() {
+  // What opencode itself keeps beside its plugins.
+  for (const kept of ['package.json', 'package-lock.json', 'node_modules', '.gitignore']) {
+    rmSync(join(repo, '.opencode', kept), { recursive: true, force: true });
+  }
   await cli('init', '--remove');
   const left = ['.mcp.json', '.codex', 'opencode.json', '.opencode/plugins', '.claude', 'AGENTS.md'];
   const found = left.filter((path) => existsSync(join(repo, path)));

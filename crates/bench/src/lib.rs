@@ -7,6 +7,7 @@ mod baseline;
 mod bed;
 mod board;
 mod claims;
+mod hooks;
 mod jobs;
 mod knowledge;
 mod next;
@@ -49,6 +50,7 @@ pub struct BenchArgs {
 #[derive(clap::Subcommand, Debug)]
 enum BenchPart {
     Board(board::BoardArgs),
+    Hooks(hooks::HooksArgs),
     Knowledge(knowledge::KnowledgeArgs),
     Waits(waits::WaitsArgs),
 }
@@ -135,6 +137,8 @@ pub struct Scale {
     pub many_tasks: usize,
     pub race_tasks: usize,
     pub starts: usize,
+    /// Runs of each hook.
+    pub hooks: usize,
     pub shared_tasks: usize,
     /// Tasks of the large board.
     pub board_tasks: usize,
@@ -154,6 +158,7 @@ impl Scale {
             many_tasks: 1_000_000,
             race_tasks: 200,
             starts: 10,
+            hooks: 50,
             shared_tasks: 20_000,
             board_tasks: 100_000,
         };
@@ -172,6 +177,7 @@ impl Scale {
             many_tasks: 50_000,
             race_tasks: 50,
             starts: 3,
+            hooks: 15,
             shared_tasks: 3_000,
             board_tasks: 10_000,
         }
@@ -179,6 +185,7 @@ impl Scale {
 }
 
 const BOARD: &str = "pages of the board";
+const HOOKS: &str = "hooks of agents' clients";
 const WAITS: &str = "waits over HTTP, and reads among them";
 
 /// Runs all measurements; `say` reports what is being measured.
@@ -200,6 +207,10 @@ pub fn run(
     match (&args.part, postgres) {
         (Some(BenchPart::Knowledge(part)), _) => {
             return knowledge::measure(part, args.quick, &runtime, folder.path(), &say);
+        }
+        (Some(BenchPart::Hooks(_)), _) => {
+            say(HOOKS);
+            return hooks::measure(folder.path(), scale);
         }
         (Some(BenchPart::Board(_)), None) => {
             say(BOARD);
@@ -246,6 +257,8 @@ pub fn run(
     figures.extend(race::measure(&runtime, folder.path(), scale)?);
     say("start-up and sizes");
     figures.extend(start::measure(&runtime, folder.path(), scale)?);
+    say(HOOKS);
+    figures.extend(hooks::measure(folder.path(), scale)?);
     Ok(figures)
 }
 

@@ -8,7 +8,9 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{AgentRunner, Courier, Forge};
 use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_engine::store::postgres::PostgresStore;
-use callboard_engine::store::sqlite::{RestoreError, Restored, SqliteStore};
+use callboard_engine::store::sqlite::{
+    RestoreError, Restored, SqliteStore, TaskName, task_names as task_names_in,
+};
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::time::rfc3339_ms;
@@ -155,6 +157,23 @@ impl App {
         let front = front.with_prompts(self.prompts.clone());
         Arc::new(front.with_long_calls(self.long_calls.clone()))
     }
+}
+
+/// Open tasks whose names begin with `typed`, read beside everything else: none from a shared database, which may be slow
+/// to reach.
+pub fn task_names(
+    settings: &Settings,
+    place: &Place,
+    org: &str,
+    typed: &str,
+    limit: usize,
+) -> Vec<TaskName> {
+    let database = match &settings.store {
+        StoreUrl::Default => place.folder().join(DATABASE),
+        StoreUrl::File(path) => place.root.join(path),
+        StoreUrl::Postgres(_) => return Vec::new(),
+    };
+    task_names_in(&database, org, typed, limit)
 }
 
 /// Opens the store, and says whether its queued work may run. A store that the user named is trusted. The store inside

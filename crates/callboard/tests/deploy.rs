@@ -76,3 +76,25 @@ fn the_image_builds() {
     ]));
     assert_eq!(String::from_utf8_lossy(&user.stdout).trim(), "10001", "not the administrator");
 }
+
+#[test]
+fn the_unit_is_valid() {
+    if !Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+        .is_ok_and(|it| it.status.success())
+    {
+        return skipped::skipped("no systemd-analyze");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let unit = std::fs::read_to_string(root().join("deploy/callboard.service")).expect("the unit");
+    // systemd looks for the program that the unit starts.
+    let started = "ExecStart=/usr/local/bin/callboard ";
+    assert!(unit.contains(started), "{unit}");
+    let here = format!("ExecStart={} ", env!("CARGO_BIN_EXE_callboard"));
+    let copy = folder.path().join("callboard.service");
+    std::fs::write(&copy, unit.replace(started, &here)).expect("a file");
+    let verified = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy));
+    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(verified.status.success() && !said.contains("callboard.service"), "{said}");
+}

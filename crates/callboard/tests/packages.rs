@@ -52,6 +52,7 @@ fn files() -> Vec<(&'static str, String)> {
             ".claude-plugin/marketplace.json",
             json!({
                 "name": NAME,
+                "description": DESCRIPTION,
                 "owner": author,
                 "plugins": [{"name": NAME, "source": "./callboard", "description": DESCRIPTION}],
             }),

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::actor::Actor;
 use crate::board::plan::PlanId;
-use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start};
+use crate::command::{
+    Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start, TaskCreate,
+};
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::knowledge::KnowledgeId;
@@ -48,6 +50,8 @@ pub struct Needs {
     pub runs_on: Option<(JobKind, String)>,
     /// The newest task number of each prefix in the org: needed when the command creates tasks.
     pub numbers: BTreeSet<Prefix>,
+    /// Projects and references: needed when the command imports tasks.
+    pub references: BTreeSet<(i64, String)>,
     /// The newest number of the org's local pull requests.
     pub pulls: bool,
     /// The subject's pull requests.
@@ -138,11 +142,13 @@ impl Command {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
                 numbers: [c.task.prefix].into(),
+                references: c.named().into_iter().collect(),
                 ..Needs::default()
             },
             Command::TaskCreateAll(all) => Needs {
                 named: all.iter().flat_map(|c| c.deps.iter().chain(&c.parent)).copied().collect(),
                 numbers: all.iter().map(|c| c.task.prefix).collect(),
+                references: all.iter().filter_map(TaskCreate::named).collect(),
                 ..Needs::default()
             },
             Command::TaskEdit(c) => subject(&c.task),

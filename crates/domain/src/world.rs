@@ -50,6 +50,8 @@ pub struct World<'a> {
     pub runs_here: u32,
     /// The newest number of each prefix in `Needs::numbers`; a prefix without tasks may be missing.
     pub numbers: BTreeMap<Prefix, u32>,
+    /// The tasks that stand under the names in `Needs::references`.
+    pub references: BTreeMap<(i64, String), TaskId>,
     /// The newest number of the org's local pull requests; 0 without any.
     pub pulls_last: u64,
     /// The subject's pull requests, the oldest first; empty unless `Needs::task_pulls`.

@@ -81,6 +81,7 @@ migrations! {
     30 "day_counts" "0030_day_counts.sql",
     31 "import" "0031_import.sql",
     32 "usage" "0032_usage.sql",
+    33 "references" "0033_references.sql",
 }
 
 pub(crate) fn latest() -> u32 {

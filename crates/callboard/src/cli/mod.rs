@@ -9,6 +9,7 @@ mod block;
 mod call;
 mod check;
 mod claim;
+mod complete;
 mod completions;
 mod config;
 mod connect;
@@ -93,6 +94,15 @@ struct Cli {
     global: GlobalArgs,
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+/// `callboard hook` alone. An agent waits for every hook, and the tree of all commands takes a millisecond to build.
+#[derive(Parser)]
+struct HookCli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(flatten)]
+    hook: hook::HookArgs,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -194,6 +204,8 @@ enum Command {
     BenchWaiter,
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
+    Complete(complete::CompleteArgs),
+    #[command(hide = true)]
     Man(man::ManArgs),
 }
 
@@ -201,8 +213,7 @@ enum Command {
 const RUNTIME_END: Duration = Duration::from_millis(300);
 
 pub fn run() -> ExitCode {
-    let asked = groups::command().try_get_matches();
-    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match hook_alone().map_or_else(whole, Ok) {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
     };
@@ -226,6 +237,20 @@ pub fn run() -> ExitCode {
     let code = finish(&out, result);
     runtime.shutdown_timeout(RUNTIME_END);
     code
+}
+
+fn whole() -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&groups::command().try_get_matches()?)
+}
+
+/// The arguments of a hook; `None` for another command, and for what the whole tree has to explain.
+fn hook_alone() -> Option<Cli> {
+    let arguments = || std::env::args_os().skip(1);
+    if arguments().next()? != "hook" {
+        return None;
+    }
+    let HookCli { global, hook } = HookCli::try_parse_from(arguments()).ok()?;
+    Some(Cli { global, command: Some(Command::Hook(hook)) })
 }
 
 fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
@@ -325,6 +350,7 @@ impl Command {
             Command::BenchServer => bench::cmd_server().await,
             Command::BenchWaiter => bench::cmd_waiter().await,
             Command::Completions(args) => completions::cmd_completions(context, args),
+            Command::Complete(args) => complete::cmd_complete(context, &args),
             Command::Man(args) => man::cmd_man(context, args),
         }
     }

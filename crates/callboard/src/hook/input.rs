@@ -13,6 +13,8 @@ pub struct HookInput {
 /// Keys under which clients' tools name a file.
 const FILE_KEYS: [&str; 6] =
     ["file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file"];
+/// Keys under which clients' tools hold several files, or several edits with a file each.
+const LIST_KEYS: [&str; 2] = ["files", "replacements"];
 /// Keys under which clients' tools hold a patch.
 const PATCH_KEYS: [&str; 4] = ["command", "patch", "patchText", "input"];
 const PATCH_MARKS: [&str; 4] =
@@ -29,6 +31,12 @@ pub fn files_of(arguments: &Value) -> Vec<String> {
     }
     let text = |key: &&str| arguments[*key].as_str();
     let named = FILE_KEYS.iter().filter_map(text).map(str::to_owned);
+    let items = LIST_KEYS.iter().filter_map(|key| arguments[*key].as_array()).flatten();
+    let listed = items.flat_map(|item| match item.as_str() {
+        Some(name) => vec![name.to_owned()],
+        None => files_of(item),
+    });
+    let named = named.chain(listed);
     named.chain(PATCH_KEYS.iter().filter_map(text).flat_map(files_of_patch)).collect()
 }
 

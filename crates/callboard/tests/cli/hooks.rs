@@ -26,7 +26,11 @@ fn hook(world: &World, event: &str, message: &Value) -> Ran {
 }
 
 fn hook_as(world: &World, actor: Option<&str>, event: &str, message: &Value) -> Ran {
-    let mut command = world.command(&world.root(), &["hook", event, "--client", "claude"]);
+    hook_of(world, "claude", actor, event, message)
+}
+
+fn hook_of(world: &World, client: &str, actor: Option<&str>, event: &str, message: &Value) -> Ran {
+    let mut command = world.command(&world.root(), &["hook", event, "--client", client]);
     if let Some(actor) = actor {
         command.env("CALLBOARD_ACTOR", actor);
     }
@@ -128,6 +132,39 @@ fn files_before_and_after() {
 }
 
 #[test]
+fn hook_files_keep_line_ends_and_broken_ones_are_named() {
+    for (client, file) in FILES {
+        let is_script = file.ends_with(".js");
+        let broken = if is_script { "// mine\n" } else { "{\n  \"hooks\": {\n" };
+        let mut cases = vec![(broken, false), ("", true)];
+        if !is_script {
+            cases.push(("{\r\n  // ours\r\n  \"other\": 1\r\n}\r\n", true));
+            cases.push(("{\"hooks\": 3}\n", false));
+        }
+        for (before, is_fine) in cases {
+            let world = World::project();
+            let path = world.root().join(file);
+            put(&path, before);
+            let original = tree(&world.root());
+            let ran = world.run(&["init", "--clients", client, "--hooks"]);
+            let text = fs::read_to_string(&path).expect("the file");
+            if is_fine {
+                assert_eq!(ran.code, 0, "{client}: {}", ran.stderr);
+                assert!(text.contains("callboard"), "{client}: {text}");
+                let plain = text.replace("\r\n", "");
+                assert!(!before.contains('\r') || !plain.contains('\n'), "{client}: {text:?}");
+                world.ok(&["init", "--remove"]);
+            } else {
+                assert_eq!(ran.code, 1, "{client}: {}", ran.stderr);
+                let place = format!("error[CLIENT_FILE_INVALID]: {file}:");
+                assert!(ran.stderr.contains(&place), "{client}: {}", ran.stderr);
+            }
+            assert_eq!(tree(&world.root()), original, "{client}: {before:?}");
+        }
+    }
+}
+
+#[test]
 fn outside_of_a_project_nothing_is_said() {
     let world = World::git();
     for event in ["session-start", "before-edit", "after-tool", "turn-end", "status-line"] {
@@ -195,6 +232,25 @@ fn edits_stay_in_the_worktree_of_the_task() {
     assert_eq!(refusal(&hook(&world, "before-edit", &elsewhere)), "");
     let read = json!({"tool_name": "Read", "tool_input": {"file_path": file}});
     assert_eq!(refusal(&hook(&world, "before-edit", &read)), "");
+}
+
+/// VS Code reads the hook file of Copilot, and has messages of its own.
+#[test]
+fn an_edit_in_vs_code_is_refused() {
+    let world = project();
+    begin(&world, "agent:w1", &world.task(&["One"]));
+    let message = json!({
+        "timestamp": "2026-02-09T10:30:00.000Z", "cwd": world.root(), "sessionId": "s",
+        "hookEventName": "PreToolUse", "tool_name": "replace_string_in_file", "tool_use_id": "t",
+        "tool_input": {"filePath": world.root().join("a.txt"), "oldString": "a", "newString": "b"},
+    });
+    let said = hook_of(&world, "copilot", Some("agent:w1"), "before-edit", &message).json();
+    let decided = &said["hookSpecificOutput"];
+    assert_eq!(decided["permissionDecision"], "deny", "{said}");
+    assert_eq!(said["permissionDecision"], "deny", "the command line reads this one");
+    let end = json!({"cwd": world.root(), "hookEventName": "Stop", "stop_hook_active": false});
+    let said = hook_of(&world, "copilot", Some("agent:w1"), "turn-end", &end).json();
+    assert_eq!(said["hookSpecificOutput"]["decision"], "block", "{said}");
 }
 
 #[test]

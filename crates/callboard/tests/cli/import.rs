@@ -1,5 +1,7 @@
 //! A backlog comes onto the board once, and goes out again as it came.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::fixture::{Ran, World};
@@ -84,6 +86,24 @@ fn a_plan_of_checkboxes_is_previewed_and_comes_once() {
     assert_eq!(closed["new"][0]["title"], "Choose a name");
     let later = world.ok(&["import", "plan.md", "--label", "later", "--json"]).json();
     assert_eq!((later["known"].as_u64(), later["unlabelled"].as_u64()), (Some(1), Some(3)));
+}
+
+#[test]
+fn imports_at_one_time_make_each_task_once() {
+    let world = World::project();
+    let plan: String = (0..50).map(|n| format!("- [ ] Task {n}\n")).collect();
+    world.write(&world.root().join("plan.md"), &plan);
+    let start = |_| {
+        let mut command = world.command(&world.root(), &["import", "plan.md", "--yes"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().expect("the binary starts")
+    };
+    let started: Vec<_> = (0..4).map(start).collect();
+    for import in started {
+        let ended = import.wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    assert_eq!(exported(&world).len(), 50);
 }
 
 #[test]
@@ -173,11 +193,15 @@ fn a_folder_that_is_too_large_is_refused_whole() {
     assert!(titles(&world).is_empty());
 }
 
-const BEADS: &str = r#"{"id":"bd-1","title":"Shop","status":"open","priority":1,"issue_type":"epic","created_at":"2026-01-01T00:00:00Z"}
-{"id":"bd-2","title":"Add login","description":"With a form.","design":"One page.","acceptance_criteria":"- [ ] tests pass\n- reads well","notes":"ask ana","status":"in_progress","priority":0,"labels":["now"],"dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"blocks"},{"issue_id":"bd-2","depends_on_id":"bd-9","type":"related"}]}
+const BEADS: &str = r#"{"_schema":"beads-jsonl/1","_sort":"stable-v1"}
+{"_type":"issue","id":"bd-1","title":"Shop","status":"open","priority":1,"issue_type":"epic","created_at":"2026-01-01T00:00:00Z"}
+{"id":"bd-2","title":"Add login","description":"With a form.","design":"One page.","acceptance_criteria":"- [ ] tests pass\n- reads well","notes":"ask ana","status":"in_progress","priority":0,"labels":["now"],"comments":[{"id":7,"issue_id":"bd-2","author":"ana","text":"soon"}],"dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"waits-for"},{"issue_id":"bd-2","depends_on_id":"bd-9","type":"related"}]}
 {"id":"bd-3","title":"Choose a name","status":"open","priority":2}
 {"id":"bd-4","title":"Old","status":"closed","priority":2}
 {"id":"bd-5","title":"Gone","status":"tombstone"}
+{"_type":"memory","key":"tabs","value":"we use tabs"}
+{"_type":"issue","id":"bd-6","title":"Mail","status":"open","priority":2,"issue_type":"message"}
+{"_type":"issue","id":"bd-7","title":"Template","status":"open","priority":2,"is_template":true}
 "#;
 
 const BACKLOG_1: &str = "---\nid: task-1\ntitle: 'Add ''login'''\nstatus: To Do\nassignee: []\n\
@@ -191,9 +215,15 @@ const TASK_MASTER: &str = r#"{"master": {"tasks": [
   {"id": 2, "title": "Add login", "description": "With a form.", "details": "One page.",
    "testStrategy": "Click.", "status": "pending", "priority": "high", "dependencies": [1],
    "subtasks": [
-     {"id": 1, "title": "Form", "status": "pending", "dependencies": []},
-     {"id": 2, "title": "Page", "status": "pending", "dependencies": [1]}]}],
-  "metadata": {"created": "2026-01-01"}}}"#;
+     {"id": 1, "title": "Form", "status": "pending", "dependencies": [],
+      "acceptanceCriteria": "- tests pass\n- reads well"},
+     {"id": 2, "title": "Page", "status": "pending", "dependencies": [1]},
+     {"id": 2, "title": "Sign", "status": "pending", "dependencies": []}]}],
+  "metadata": {"created": "2026-01-01"}},
+  "later": {"tasks": [
+  {"id": "1", "title": "Show a map", "status": "deferred", "dependencies": ["2"],
+   "acceptanceCriteria": ["loads in 1 s"], "subtasks": []},
+  {"id": "2", "title": "Test it", "status": "review", "dependencies": [], "subtasks": []}]}}"#;
 
 const VIBE: &str = r#"{"success": true, "data": [
   {"id": "a1", "project_id": "p", "title": "Add login", "description": "With a form.", "status": "todo"},
@@ -221,14 +251,14 @@ fn beads_come_with_their_deps_and_epics() {
         "reference": "beads:bd-2", "title": "Add login",
         "body": "With a form.\n\n## Design\n\nOne page.", "state": "open", "priority": 100,
         "parent": "beads:bd-1", "deps": ["beads:bd-3"], "criteria": ["tests pass", "reads well"],
-        "notes": ["ask ana"],
+        "notes": ["ask ana", "soon"],
     });
     assert_eq!(tasks[0], wanted);
     assert_eq!((&tasks[2]["is_epic"], &tasks[2]["priority"]), (&true.into(), &300.into()));
     let bad = BEADS.replace("\"priority\":2}\n", "\"priority\":7}\n");
     world.write(&world.root().join(".beads/issues.jsonl"), &bad);
     let said = world.run(&["import", ".beads", "--yes"]).stderr;
-    assert!(said.contains(".beads/issues.jsonl:3: priority: must be 0..4, got 7"), "{said}");
+    assert!(said.contains(".beads/issues.jsonl:4: priority: must be 0..4, got 7"), "{said}");
 }
 
 #[test]
@@ -237,6 +267,7 @@ fn a_folder_of_backlog_md_comes_without_following_links() {
     let folder = world.root().join("backlog/tasks");
     world.write(&folder.join("task-1 - Add-login.md"), BACKLOG_1);
     world.write(&folder.join("task-2 - Choose.md"), BACKLOG_2);
+    world.write(&folder.join("readme.md"), "# Tasks\n");
     let secret = world.home().join("secret.md");
     world.write(&secret, "---\nid: task-3\ntitle: Secret\n---\n");
     std::os::unix::fs::symlink(secret, folder.join("link.md")).expect("a link");
@@ -264,15 +295,57 @@ fn a_folder_of_backlog_md_comes_without_following_links() {
 fn task_master_comes_with_subtasks_as_children() {
     let world = World::project();
     world.write(&world.root().join("tasks.json"), TASK_MASTER);
-    let tasks = twice(&world, &["tasks.json"], 3);
+    let tasks = twice(&world, &["tasks.json"], 6);
     let name = |id: &str| json!(format!("task-master:master#{id}"));
     assert_eq!((&tasks[0]["reference"], &tasks[0]["is_epic"]), (&name("2"), &true.into()));
     let body = "With a form.\n\n## Details\n\nOne page.\n\n## Test strategy\n\nClick.";
     assert_eq!(tasks[0]["body"], body);
+    assert_eq!(tasks[1]["criteria"], json!(["tests pass", "reads well"]));
     assert_eq!((&tasks[2]["parent"], &tasks[2]["deps"]), (&name("2"), &json!([name("2.1")])));
+    // The ids of another tag are other tasks, and an id that stands twice is told apart.
+    let map = &tasks[3];
+    assert_eq!((&map["title"], &map["criteria"]), (&json!("Show a map"), &json!(["loads in 1 s"])));
+    assert_eq!(
+        (&map["reference"], &map["deps"]),
+        (&json!("task-master:later#1"), &json!(["task-master:later#2"]),)
+    );
+    assert_eq!(tasks[4]["reference"], name("2.2~2"));
     world.write(&world.root().join("tasks.json"), "{\"master\": {\"tasks\": 1}}");
     let ran = world.run(&["import", "tasks.json", "--yes"]);
     assert!(ran.code == 2 && ran.stderr.contains("tasks.json: master: "), "{}", ran.stderr);
+}
+
+const VIBE_EXPORT: &str = "Issue ID,Title,Description,Status,Priority,Project,Assignee(s),Creator,Created,Updated,\
+Start Date,Due Date,Completed,Parent Issue\r\n\
+SHOP-1,Shop,,In progress,,Shop,,ana,2026-01-01T00:00:00+00:00,2026-01-01T00:00:00+00:00,,,,\r\n\
+SHOP-2,\"Add login, soon\",\"With a \"\"form\"\".\nAnd more.\",To do,Urgent,Shop,ana,ana,2026-01-01T00:00:00+00:00,\
+2026-01-01T00:00:00+00:00,,,,SHOP-1\r\n\
+SHOP-3,Old,,Done,Low,Shop,,ana,2026-01-01T00:00:00+00:00,2026-01-01T00:00:00+00:00,,,2026-02-01,\r\n";
+
+#[test]
+fn an_export_of_vibe_kanban_comes() {
+    let world = World::project();
+    world.write(&world.root().join("export/issues.csv"), VIBE_EXPORT);
+    let tasks = twice(&world, &["export/issues.csv"], 2);
+    let wanted = json!({
+        "reference": "vibe-kanban:SHOP-2", "title": "Add login, soon",
+        "body": "With a \"form\".\nAnd more.", "state": "open", "priority": 50,
+        "parent": "vibe-kanban:SHOP-1",
+    });
+    assert_eq!(tasks[0], wanted);
+    assert_eq!((&tasks[1]["title"], &tasks[1]["is_epic"]), (&json!("Shop"), &json!(true)));
+    for (text, words) in [
+        ("Issue ID,Name\n", "issues.csv:1: Title: this column is missing"),
+        (&VIBE_EXPORT.replace("\nAnd more.\"", ""), "issues.csv:3: a quote is not closed"),
+        (
+            &VIBE_EXPORT.replace("SHOP-2,\"Add login, soon\"", "SHOP-2,"),
+            "issues.csv:3: title: cannot be empty",
+        ),
+    ] {
+        world.write(&world.root().join("export/issues.csv"), text);
+        let ran = world.run(&["import", "export/issues.csv", "--yes"]);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod blocks;
 mod clients;
 mod commands;
+mod completion;
 mod config;
 mod crew;
 mod demo;
@@ -32,6 +33,7 @@ mod serving;
 #[path = "../../../store/tests/it/skipped.rs"]
 mod skipped;
 mod stale_checks;
+mod start_pages;
 mod stores;
 mod terminal;
 mod time;

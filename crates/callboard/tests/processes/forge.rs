@@ -102,16 +102,30 @@ fn a_merged_pull_request_closes_its_task() {
 const GITHUB_ISSUES: &str = r##"[
     {"number": 3, "title": "A pull request", "body": null, "state": "open", "labels": [], "pull_request": {"url": "x"}},
     {"number": 2, "title": "Add logout", "body": "Blocked by #1.\n- [ ] tests pass", "state": "open",
-     "labels": [{"name": "priority: high"}]},
+     "labels": [{"name": "priority: high"}], "issue_dependencies_summary": {"blocked_by": 0, "total_blocked_by": 0}},
+    {"number": 4, "title": "Add a map", "body": "Blocked by #2.", "state": "open", "labels": [],
+     "issue_dependencies_summary": {"blocked_by": 1, "total_blocked_by": 2}, "parent_issue_url": "https://api.github.com/repos/acme/shop/issues/2"},
     {"number": 1, "title": "Add login", "body": null, "state": "open", "labels": [], "state_reason": null}]"##;
+/// The forge's own links count more than words, and may lead to another repository.
+const GITHUB_BLOCKERS: &str = r##"[
+    {"number": 1, "title": "Add login", "state": "open", "repository_url": "https://api.github.com/repos/acme/shop"},
+    {"number": 9, "title": "Tiles", "state": "open", "repository_url": "https://api.github.com/repos/acme/maps"}]"##;
+const GITLAB_LINKS: &str = r##"[
+    {"iid": 7, "project_id": 3, "title": "Add a filter", "link_type": "blocks", "issue_link_id": 1},
+    {"iid": 8, "project_id": 3, "title": "Unlike", "link_type": "relates_to", "issue_link_id": 2},
+    {"iid": 4, "project_id": 99, "title": "Elsewhere", "link_type": "is_blocked_by", "issue_link_id": 3}]"##;
 const GITLAB_ISSUES: &str = r##"[{"iid": 4, "title": "Add search", "description": "Depends on #5", "state": "opened",
-    "labels": ["now"]}, {"iid": 5, "title": "Old", "description": null, "state": "closed", "labels": []}]"##;
+    "labels": ["now"], "project_id": 3, "blocking_issues_count": 1},
+    {"iid": 7, "title": "Add a filter", "description": "Depends on #5", "state": "opened", "labels": [],
+     "project_id": 3, "blocking_issues_count": 0}, {"iid": 5, "title": "Old", "description": null, "state": "closed", "labels": []}]"##;
 
 #[test]
 fn issues_of_github_and_gitlab_come_once() {
     let forge = forge(&[
         ("/repos/acme/shop/issues?state=all&per_page=100&page=1", GITHUB_ISSUES),
+        ("/repos/acme/shop/issues/4/dependencies/blocked_by?per_page=100&page=1", GITHUB_BLOCKERS),
         ("/projects/acme%2Fweb%2Fshop/issues?scope=all&per_page=100&page=1", GITLAB_ISSUES),
+        ("/projects/acme%2Fweb%2Fshop/issues/4/links?per_page=100&page=1", GITLAB_LINKS),
     ]);
     let board = board();
     let import = |arguments: &[&str], token: &str| {
@@ -128,14 +142,24 @@ fn issues_of_github_and_gitlab_come_once() {
         serde_json::from_slice(&ended.stdout).unwrap()
     };
     for (arguments, count) in
-        [(["acme/shop", "--from", "github"], 2), (["acme/web/shop", "--from", "gitlab"], 1)]
+        [(["acme/shop", "--from", "github"], 3), (["acme/web/shop", "--from", "gitlab"], 2)]
     {
         let first = made(&arguments);
         assert_eq!(first["made"].as_array().map(Vec::len), Some(count), "{first}");
-        assert_eq!(first["lost"], json!([]));
         let again = made(&arguments);
         assert_eq!((&again["made"], &again["known"]), (&json!([]), &json!(count)));
         if count == 2 {
+            assert_eq!(first["lost"], json!([]));
+            assert_eq!(first["new"][1]["reference"], "gitlab:acme/web/shop#7");
+            assert_eq!(first["new"][1]["deps"], json!(["gitlab:acme/web/shop#4"]));
+        } else {
+            let map = &first["new"][2];
+            assert_eq!(
+                (&map["title"], &map["deps"]),
+                (&json!("Add a map"), &json!(["github:acme/shop#1"]),)
+            );
+            assert_eq!(map["parent"], "github:acme/shop#2");
+            assert_eq!(first["lost"][0]["to"], "github:acme/maps#9");
             let logout = &first["new"][1];
             assert_eq!(logout["reference"], "github:acme/shop#2");
             assert_eq!(logout["deps"], json!(["github:acme/shop#1"]));

@@ -32,8 +32,6 @@ pub struct Card {
     pub failed: Option<Failed>,
     /// Messages for the agent that no agent has received yet, the oldest first.
     pub told: Vec<Told>,
-    /// The name of the task in the backlog that it was imported from, such as `github:acme/shop#7`.
-    pub reference: Option<String>,
 }
 
 /// A message for the agent of a task.

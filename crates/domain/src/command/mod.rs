@@ -461,6 +461,8 @@ pub struct RunSettle {
 pub struct TaskCreate {
     pub task: TaskId,
     pub project: i64,
+    /// The name of the task in the backlog that it comes from.
+    pub reference: Option<String>,
     pub title: String,
     pub body: String,
     pub priority: u16,
@@ -479,6 +481,13 @@ pub struct TaskCreate {
     pub is_plan: bool,
     /// Notes that came with the task, the oldest first.
     pub notes: Vec<String>,
+}
+
+impl TaskCreate {
+    /// The name under which no other task of the project may stand.
+    pub(crate) fn named(&self) -> Option<(i64, String)> {
+        Some((self.project, self.reference.clone()?))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -87,6 +87,7 @@ mod tests {
             id,
             number: 1,
             project: 1,
+            reference: None,
             title: String::new(),
             label: String::new(),
             phase,

@@ -50,6 +50,7 @@ impl Desk {
                 // Drafts of comments, viewed files and looks go with their task.
                 self.touched.reviews_gone.insert(task);
                 self.rows.drafts.retain(|_, draft| draft.task != task);
+                self.rows.references.retain(|_, known| *known != task);
             }
             Write::BodyReplace { task, body } => {
                 self.task(task)?.body = body;
@@ -171,6 +172,9 @@ impl Desk {
     ) -> Result<(), NotFetched> {
         let id = task.id;
         self.rows.numbers.insert(id.prefix, task.number);
+        if let Some(reference) = &task.reference {
+            self.rows.references.insert((task.project, reference.clone()), id);
+        }
         let mut rows = TaskRows::of(task, None);
         for ((_, number), (entry, attempt)) in self.touched.entries.range((id, 0)..=(id, u32::MAX))
         {

@@ -39,6 +39,8 @@ pub struct Rows {
     pub runs_here: u32,
     /// The newest task number of each prefix.
     pub numbers: BTreeMap<Prefix, u32>,
+    /// Tasks that were imported, by project and reference.
+    pub references: BTreeMap<(i64, String), TaskId>,
     /// The newest number of the org's local pull requests.
     pub pulls_last: u64,
     /// Pull requests of tasks on the desk, the oldest first.

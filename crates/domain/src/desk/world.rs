@@ -45,6 +45,9 @@ impl Desk {
             numbers: (needs.numbers.iter())
                 .filter_map(|prefix| Some((*prefix, *rows.numbers.get(prefix)?)))
                 .collect(),
+            references: (needs.references.iter())
+                .filter_map(|name| Some((name.clone(), *rows.references.get(name)?)))
+                .collect(),
             pulls_last: rows.pulls_last,
             pulls: match subject.filter(|_| needs.task_pulls) {
                 Some(task) => self.pulls_of(task),

@@ -91,6 +91,11 @@ fn front_matter(file: &SourceFile) -> Result<FrontMatter, ImportFault> {
 }
 
 pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
+    // The tool puts a readme into each of its folders.
+    let name = file.name.rsplit('/').next().unwrap_or_default();
+    if name.eq_ignore_ascii_case("readme.md") {
+        return Ok(());
+    }
     let front = front_matter(file)?;
     // The case of ids differs between the versions of the tool.
     let name = |id: &str| format!("backlog:{}", id.trim().to_lowercase());

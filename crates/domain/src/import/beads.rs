@@ -1,8 +1,10 @@
-//! Beads: one issue a line in `.beads/*.jsonl`. Only `blocks` and `parent-child` links order work; others are left out.
+//! Beads: one issue a line in `.beads/*.jsonl`. Links that keep a bead from starting are deps, `parent-child` links are
+//! parents; other links order no work and are left out. So are lines that are no issue, and beads that are no work.
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{ImportFault, ImportState, ImportedTask, SourceFile, judged};
+use super::{ImportFault, ImportState, ImportedTask, SourceFile, judged, without_list_marks};
 
 #[derive(Deserialize)]
 struct Bead {
@@ -25,6 +27,22 @@ struct Bead {
     labels: Vec<String>,
     #[serde(default)]
     dependencies: Vec<BeadLink>,
+    #[serde(default)]
+    comments: Vec<BeadComment>,
+    /// Not synced by the tool; `wisp` is the older name.
+    #[serde(default, alias = "wisp")]
+    ephemeral: bool,
+    #[serde(default)]
+    is_template: bool,
+    /// A marker of context that stays open.
+    #[serde(default)]
+    pinned: bool,
+}
+
+#[derive(Deserialize)]
+struct BeadComment {
+    #[serde(default)]
+    text: String,
 }
 
 #[derive(Deserialize)]
@@ -39,16 +57,30 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
         if line.trim().is_empty() {
             continue;
         }
-        let bead: Bead = serde_json::from_str(line)
-            .map_err(|error| ImportFault::at(file, number, error.to_string()))?;
-        // A tombstone is a bead that was deleted.
-        if bead.status == "tombstone" {
+        let fault = |error: serde_json::Error| ImportFault::at(file, number, error.to_string());
+        let record: Value = serde_json::from_str(line).map_err(fault)?;
+        // The header of an export has a schema. The tool's memories stand between the issues.
+        let is_issue = record["_type"].as_str().is_none_or(|kind| kind == "issue");
+        if !is_issue || record.get("_schema").is_some() {
+            continue;
+        }
+        let bead: Bead = serde_json::from_value(record).map_err(fault)?;
+        if !bead.is_work() {
             continue;
         }
         let priority = bead.priority.map(|given| priority(file, number, given)).transpose()?;
         tasks.push(judged(file, number, task(bead, priority))?);
     }
     Ok(())
+}
+
+impl Bead {
+    /// A tombstone is a bead that was deleted. Messages, events and gates are how agents of the tool talk.
+    fn is_work(&self) -> bool {
+        let talks = matches!(self.issue_type.as_str(), "message" | "event" | "gate");
+        let stands = self.is_template || self.pinned || self.ephemeral || self.status == "pinned";
+        self.status != "tombstone" && !talks && !stands
+    }
 }
 
 /// P0 to P4, of which P2 is the default, on the scale of tasks.
@@ -70,7 +102,7 @@ fn task(bead: Bead, priority: Option<u16>) -> ImportedTask {
     if !bead.design.trim().is_empty() {
         body = format!("{body}\n\n## Design\n\n{}", bead.design);
     }
-    let criteria = bead.acceptance_criteria.lines().map(criterion);
+    let criteria = bead.acceptance_criteria.lines().map(without_list_marks);
     ImportedTask {
         reference: name(&bead.id),
         title: bead.title.clone(),
@@ -79,21 +111,14 @@ fn task(bead: Bead, priority: Option<u16>) -> ImportedTask {
         priority,
         parent: links(&["parent-child"]).into_iter().next(),
         is_epic: bead.issue_type == "epic",
-        deps: links(&["blocks", ""]),
+        deps: links(&["blocks", "conditional-blocks", "waits-for", ""]),
         criteria: criteria.filter(|text| !text.is_empty()).collect(),
-        notes: Some(bead.notes.trim().to_owned())
+        notes: std::iter::once(&bead.notes)
+            .chain(bead.comments.iter().map(|comment| &comment.text))
+            .map(|text| text.trim().to_owned())
             .filter(|text| !text.is_empty())
-            .into_iter()
             .collect(),
         labels: bead.labels,
         ..ImportedTask::default()
     }
-}
-
-/// A line of acceptance criteria without the marks of a list.
-fn criterion(line: &str) -> String {
-    let text = line.trim().trim_start_matches(['-', '*', '+']).trim_start();
-    let text =
-        ["[ ]", "[x]", "[X]"].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text);
-    text.trim().to_owned()
 }

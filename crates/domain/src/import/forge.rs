@@ -1,5 +1,8 @@
-//! Issues of GitHub and GitLab, as their APIs list them. A line such as `Blocked by #12` or `Depends on #12` in the text
-//! of an issue is a dep: neither list has the links between issues.
+//! Issues of GitHub and GitLab, as their APIs list them, each with the links that the forge keeps for it: `blocked_by` at
+//! GitHub, `links` at GitLab. An issue without such a link may name its deps in its text, by a line such as
+//! `Blocked by #12` or `Depends on #12`.
+
+use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,6 +21,15 @@ struct GitHubIssue {
     /// GitHub lists pull requests among the issues.
     pull_request: Option<Value>,
     parent_issue_url: Option<String>,
+    #[serde(default)]
+    blocked_by: Vec<GitHubBlocker>,
+}
+
+/// An issue that another one waits for; it may be of another repository.
+#[derive(Deserialize)]
+struct GitHubBlocker {
+    number: u64,
+    repository_url: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -35,6 +47,17 @@ struct GitLabIssue {
     state: String,
     #[serde(default)]
     labels: Vec<String>,
+    project_id: Option<u64>,
+    #[serde(default)]
+    links: Vec<GitLabLink>,
+}
+
+/// A linked issue, and what the issue that has the link does to it.
+#[derive(Deserialize)]
+struct GitLabLink {
+    iid: u64,
+    project_id: Option<u64>,
+    link_type: String,
 }
 
 /// An issue of either forge.
@@ -45,6 +68,12 @@ struct Issue {
     state: ImportState,
     labels: Vec<String>,
     parent: Option<u64>,
+    /// References of the issues that the forge says it waits for.
+    deps: Vec<String>,
+}
+
+fn reference(forge: &str, project: &str, number: u64) -> String {
+    format!("{forge}:{project}#{number}")
 }
 
 pub(super) fn github(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
@@ -62,10 +91,16 @@ pub(super) fn github(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result
             let is_here = url.contains(&format!("/{}/issues/", file.name));
             url.rsplit_once('/').filter(|_| is_here)?.1.parse().ok()
         });
+        let deps = issue.blocked_by.iter().map(|blocker| {
+            let url = blocker.repository_url.as_deref();
+            let project = url.and_then(|url| Some(url.split_once("/repos/")?.1));
+            reference("github", project.unwrap_or(&file.name), blocker.number)
+        });
+        let deps = deps.collect();
         let (number, title) = (issue.number, issue.title);
         let body = issue.body.unwrap_or_default();
         let labels = issue.labels.into_iter().map(label).collect();
-        let issue = Issue { number, title, body, state, labels, parent };
+        let issue = Issue { number, title, body, state, labels, parent, deps };
         tasks.push(task(file, "github", issue)?);
     }
     Ok(())
@@ -73,13 +108,31 @@ pub(super) fn github(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result
 
 pub(super) fn gitlab(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
     let listed: Vec<GitLabIssue> = issues(file)?;
-    for GitLabIssue { iid: number, title, description, state, labels } in listed {
+    let mut waits = gitlab_waits(file, &listed);
+    for GitLabIssue { iid: number, title, description, state, labels, .. } in listed {
+        let deps = waits.remove(&number).unwrap_or_default();
         let state = if state == "closed" { ImportState::Done } else { ImportState::Open };
         let body = description.unwrap_or_default();
-        let issue = Issue { number, title, body, state, labels, parent: None };
+        let issue = Issue { number, title, body, state, labels, parent: None, deps };
         tasks.push(task(file, "gitlab", issue)?);
     }
     Ok(())
+}
+
+/// The issues that each issue waits for. A link is listed with either of its two issues.
+fn gitlab_waits(file: &SourceFile, listed: &[GitLabIssue]) -> HashMap<u64, Vec<String>> {
+    let mut waits: HashMap<u64, Vec<String>> = HashMap::new();
+    for issue in listed {
+        for link in issue.links.iter().filter(|link| link.project_id == issue.project_id) {
+            let (waiting, dep) = match link.link_type.as_str() {
+                "blocks" => (link.iid, issue.iid),
+                "is_blocked_by" => (issue.iid, link.iid),
+                _ => continue,
+            };
+            waits.entry(waiting).or_default().push(reference("gitlab", &file.name, dep));
+        }
+    }
+    waits
 }
 
 fn issues<'t, T: Deserialize<'t>>(file: &'t SourceFile) -> Result<Vec<T>, ImportFault> {
@@ -88,7 +141,7 @@ fn issues<'t, T: Deserialize<'t>>(file: &'t SourceFile) -> Result<Vec<T>, Import
 }
 
 fn task(file: &SourceFile, forge: &str, issue: Issue) -> Result<ImportedTask, ImportFault> {
-    let name = |number: u64| format!("{forge}:{}#{number}", file.name);
+    let name = |number: u64| reference(forge, &file.name, number);
     let body = issue.body.replace("\r\n", "\n");
     let boxes = body.lines().filter_map(|line| {
         let text = line.trim().strip_prefix(['-', '*', '+'])?.trim_start();
@@ -106,7 +159,10 @@ fn task(file: &SourceFile, forge: &str, issue: Issue) -> Result<ImportedTask, Im
         state: issue.state,
         priority,
         parent: issue.parent.map(name),
-        deps: deps(&body).into_iter().filter(|dep| *dep != issue.number).map(name).collect(),
+        deps: match issue.deps.is_empty() {
+            true => said(&body).into_iter().filter(|dep| *dep != issue.number).map(name).collect(),
+            false => issue.deps,
+        },
         criteria: boxes.collect(),
         labels: issue.labels,
         body,
@@ -120,7 +176,7 @@ fn task(file: &SourceFile, forge: &str, issue: Issue) -> Result<ImportedTask, Im
 }
 
 /// The numbers of the issues that lines like `Blocked by #1, #2` name.
-fn deps(body: &str) -> Vec<u64> {
+fn said(body: &str) -> Vec<u64> {
     let mut deps = Vec::new();
     for line in body.lines() {
         let line = line.trim().trim_start_matches(['-', '*', '+']).trim_start().to_lowercase();

@@ -3,6 +3,7 @@
 
 mod backlog;
 mod beads;
+mod csv;
 mod forge;
 mod jsonl;
 mod markdown;
@@ -53,6 +54,7 @@ impl ImportFormat {
             (_, "jsonl") if parts.next() == Some(".beads") => Some(ImportFormat::Beads),
             (_, "jsonl") => Some(ImportFormat::Jsonl),
             ("tasks", "json") => Some(ImportFormat::TaskMaster),
+            ("issues", "csv") => Some(ImportFormat::VibeKanban),
             _ => None,
         }
     }
@@ -107,6 +109,14 @@ fn priority_word(word: Option<&str>) -> Option<u16> {
         "low" | "p3" => Some(900),
         _ => None,
     }
+}
+
+/// A line of acceptance criteria without the marks of a list.
+fn without_list_marks(line: &str) -> String {
+    let text = line.trim().trim_start_matches(['-', '*', '+']).trim_start();
+    let text =
+        ["[ ]", "[x]", "[X]"].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text);
+    text.trim().to_owned()
 }
 
 words! {

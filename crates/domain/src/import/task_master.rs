@@ -1,5 +1,7 @@
 //! Task Master: `tasks.json`, with one list of tasks or one for each tag. Subtasks are children of their task.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -27,6 +29,9 @@ struct MasterTask {
     priority: Option<String>,
     #[serde(default)]
     dependencies: Vec<Value>,
+    /// One text with a line each, or a list.
+    #[serde(default)]
+    acceptance_criteria: Value,
     #[serde(default)]
     subtasks: Vec<MasterTask>,
 }
@@ -48,7 +53,30 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
             add(file, &tag, None, task, tasks)?;
         }
     }
+    tell_apart(tasks);
     Ok(())
+}
+
+/// The tool has written files in which several subtasks share an id. Later ones get a count behind theirs.
+fn tell_apart(tasks: &mut [ImportedTask]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for task in tasks {
+        let count = seen.entry(task.reference.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            task.reference = format!("{}~{count}", task.reference);
+        }
+    }
+}
+
+fn criteria(given: &Value) -> Vec<String> {
+    let lines: Vec<&str> = match given {
+        Value::String(text) => text.lines().collect(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let plain = |line: &str| super::without_list_marks(line);
+    lines.into_iter().map(plain).filter(|text| !text.is_empty()).collect()
 }
 
 /// Adds a task, or with `above` a subtask, whose plain numbers name its siblings.
@@ -90,6 +118,7 @@ fn add(
         parent: above.map(|above| task_name(&plain(&above.id))),
         is_epic: !given.subtasks.is_empty(),
         deps: given.dependencies.iter().map(dep).collect(),
+        criteria: criteria(&given.acceptance_criteria),
         labels: vec![tag.to_owned()],
         ..ImportedTask::default()
     };

@@ -31,6 +31,10 @@ pub struct Task {
     #[serde(default)]
     pub number: u32,
     pub project: i64,
+    /// The name of the task in the backlog that it was imported from, such as `github:acme/shop#7`. No two tasks of a
+    /// project share one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     pub title: String,
     /// The configured word, and the phase it had when it was written.
     pub label: String,
@@ -85,6 +89,7 @@ impl Task {
             verification,
             blocked,
             open_blockers,
+            reference,
             created_at,
             // The columns that may differ.
             label: _,
@@ -109,6 +114,7 @@ impl Task {
             && *verification == after.verification
             && *blocked == after.blocked
             && *open_blockers == after.open_blockers
+            && *reference == after.reference
             && *created_at == after.created_at
     }
 

@@ -173,6 +173,7 @@ impl Model {
             "create" => Command::TaskCreate(TaskCreate {
                 task,
                 project: 1,
+                reference: option("reference"),
                 title: option("title").unwrap_or_else(|| name.into()),
                 body: String::new(),
                 priority: 500,

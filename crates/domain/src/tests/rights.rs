@@ -24,6 +24,7 @@ fn create(cmd: Option<&str>) -> TaskCreate {
     TaskCreate {
         task: task(9),
         project: 1,
+        reference: None,
         title: "New".into(),
         body: String::new(),
         priority: 5,

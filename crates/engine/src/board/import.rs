@@ -19,6 +19,8 @@ use crate::task::verbs::TaskDraft;
 use crate::{Engine, EngineError};
 
 const CARDS_AT_ONCE: usize = 500;
+/// How often an import plans again because another one made some of its tasks meanwhile.
+const IMPORT_AGAIN: u32 = 5;
 
 /// The result of an import.
 #[derive(Clone, Debug)]
@@ -92,8 +94,25 @@ impl Engine {
     }
 
     /// Creates the new tasks of a backlog in one transaction. With `update`, changed tasks get their titles and bodies
-    /// from the backlog, each in a transaction of its own.
+    /// from the backlog, each in a transaction of its own. An import that another one was quicker than finds the
+    /// other's tasks when it plans again.
     pub async fn task_import(
+        &self,
+        op: &OpContext,
+        items: Vec<ImportedTask>,
+        choice: &ImportChoice,
+        update: bool,
+    ) -> Result<Imported, EngineError> {
+        let mut again = IMPORT_AGAIN;
+        loop {
+            match self.task_import_once(op, items.clone(), choice, update).await {
+                Err(EngineError::Refused(Refusal::Conflict { .. })) if again > 0 => again -= 1,
+                done => return done,
+            }
+        }
+    }
+
+    async fn task_import_once(
         &self,
         op: &OpContext,
         items: Vec<ImportedTask>,
@@ -179,7 +198,7 @@ impl Engine {
 
 /// The name of a task in backlogs: the one it was imported with, else its id.
 fn reference(row: &CardRow) -> String {
-    row.card.reference.clone().unwrap_or_else(|| format!("callboard:{}", row.task.id))
+    row.task.reference.clone().unwrap_or_else(|| format!("callboard:{}", row.task.id))
 }
 
 fn draft(item: &ImportedTask) -> TaskDraft {
@@ -188,11 +207,8 @@ fn draft(item: &ImportedTask) -> TaskDraft {
         body: item.body.clone(),
         priority: item.priority,
         checks: item.checks.iter().map(NewCheck::from).collect(),
-        card: Card {
-            criteria: item.criteria.clone(),
-            reference: Some(item.reference.clone()),
-            ..Card::default()
-        },
+        reference: Some(item.reference.clone()),
+        card: Card { criteria: item.criteria.clone(), ..Card::default() },
         phase: Some(item.state.phase()),
         is_plan: item.is_epic,
         notes: item.notes.clone(),

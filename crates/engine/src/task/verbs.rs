@@ -29,6 +29,8 @@ pub struct TaskDraft {
     pub repository: Option<String>,
     /// `None`: the project of this caller's new tasks.
     pub project: Option<i64>,
+    /// The name of the task in the backlog that it comes from.
+    pub reference: Option<String>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
     pub verification: Option<VerificationContract>,
@@ -90,6 +92,7 @@ impl Engine {
         Ok(TaskCreate {
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },
             project: project.id,
+            reference: draft.reference,
             title: draft.title,
             body: draft.body,
             priority: draft.priority.unwrap_or(callboard_domain::task::PRIORITY_DEFAULT),

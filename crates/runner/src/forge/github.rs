@@ -7,6 +7,7 @@ use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest}
 use serde::Deserialize;
 use serde_json::json;
 
+use super::IssueLinks;
 use super::http::{Api, quoted};
 pub(super) use merge::{call_off, merge};
 
@@ -161,4 +162,12 @@ fn status_state(state: &str) -> ForgeCheckState {
 
 pub(super) fn issues_path(project: &str) -> String {
     format!("/repos/{project}/issues?state=all")
+}
+
+/// The list of issues that an open issue waits for, if GitHub counts any.
+pub(super) fn links(project: &str, issue: &serde_json::Value) -> Option<IssueLinks> {
+    let blockers = issue["issue_dependencies_summary"]["total_blocked_by"].as_u64()?;
+    let number = issue["number"].as_u64().filter(|_| blockers > 0 && issue["state"] == "open")?;
+    let path = format!("/repos/{project}/issues/{number}/dependencies/blocked_by");
+    Some(IssueLinks { path, key: "blocked_by" })
 }

@@ -9,6 +9,7 @@ use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, PullStateRequest}
 use serde::Deserialize;
 use serde_json::json;
 
+use super::IssueLinks;
 use super::http::{Api, quoted};
 pub(super) use merge::{call_off, merge};
 
@@ -167,4 +168,12 @@ impl GitLabJob {
 
 pub(super) fn issues_path(project: &str) -> String {
     format!("/projects/{}/issues?scope=all", project.replace('/', "%2F"))
+}
+
+/// The list of issues that an open issue is linked with, if GitLab counts one that waits for it.
+pub(super) fn links(project: &str, issue: &serde_json::Value) -> Option<IssueLinks> {
+    let blocked = issue["blocking_issues_count"].as_u64()?;
+    let number = issue["iid"].as_u64().filter(|_| blocked > 0 && issue["state"] == "opened")?;
+    let path = format!("/projects/{}/issues/{number}/links", project.replace('/', "%2F"));
+    Some(IssueLinks { path, key: "links" })
 }

@@ -149,16 +149,32 @@ impl Forge for ForgeClient {
                 ForgeKind::GitHub => (configured(&self.github)?, github::issues_path(project)),
                 ForgeKind::GitLab => (configured(&self.gitlab)?, gitlab::issues_path(project)),
             };
+            let links = match kind {
+                ForgeKind::GitHub => github::links,
+                ForgeKind::GitLab => gitlab::links,
+            };
             let listed = api.pages::<Vec<serde_json::Value>>("the issues", &path).await?;
             if listed.cut {
                 let words = "the repository has more issues than are read at once".into();
                 return Err(ForgeFault::Refused(words));
             }
-            let issues: Vec<serde_json::Value> = listed.pages.into_iter().flatten().collect();
+            let mut issues: Vec<serde_json::Value> = listed.pages.into_iter().flatten().collect();
+            for issue in &mut issues {
+                // The list counts the links of each issue, so only issues with links are asked about.
+                let Some(IssueLinks { path, key }) = links(project, issue) else { continue };
+                let linked = api.pages::<Vec<serde_json::Value>>("the links", &path).await?;
+                issue[key] = linked.pages.into_iter().flatten().collect();
+            }
             Ok(serde_json::Value::Array(issues).to_string())
         })
         .await
     }
+}
+
+/// Where the links of an issue are listed, and the key under which they join the issue.
+struct IssueLinks {
+    path: String,
+    key: &'static str,
 }
 
 /// Bounds all requests of one question together: a list of 30 pages could otherwise take five minutes.

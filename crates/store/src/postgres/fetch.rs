@@ -70,6 +70,8 @@ struct Wanted {
     crew: crew::Wanted,
     /// Orgs and prefixes with new tasks, which get the next numbers.
     numbers: BTreeSet<(i64, Prefix)>,
+    /// Orgs, projects and names of tasks that are imported.
+    references: BTreeSet<(i64, i64, String)>,
     /// An org whose local pull requests get a new number; such a command goes alone.
     pulls_of: Option<i64>,
     /// Tasks whose pull requests are needed.
@@ -111,6 +113,8 @@ impl Wanted {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
             wanted.numbers.extend(needs.numbers.iter().map(|prefix| (*org, *prefix)));
+            let names = needs.references.into_iter();
+            wanted.references.extend(names.map(|(project, name)| (*org, project, name)));
             wanted.pulls_of = wanted.pulls_of.or(needs.pulls.then_some(*org));
             wanted.pulled.extend(needs.task.filter(|_| needs.task_pulls).map(|task| task.id));
             wanted.ancestry_of.extend(needs.ancestry_of.iter().map(|task| task.id));
@@ -180,6 +184,7 @@ async fn fill(
     }
     crew::fetch(db, &wanted.crew, &mut batch).await?;
     numbers(db, statements, &wanted, &mut batch).await?;
+    references(db, statements, &wanted, &mut batch).await?;
     if !wanted.knowledge.is_empty() {
         let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
         for (org, entry) in found {
@@ -249,6 +254,29 @@ async fn numbers(
     let ((), rows) = future::try_join(db.batch_execute(&locks), asked).await?;
     for ((org, prefix), row) in wanted.numbers.iter().zip(&rows) {
         batch.desk(*org).rows.numbers.insert(*prefix, row.reader().count()?);
+    }
+    Ok(())
+}
+
+/// The tasks that stand under the names of an import. Batches that create tasks with one prefix wait for each other
+/// (`numbers`), so this sees every task of an import that was quicker.
+async fn references(
+    db: &Db,
+    statements: &Statements,
+    wanted: &Wanted,
+    batch: &mut Batch,
+) -> Result<(), Trouble> {
+    if wanted.references.is_empty() {
+        return Ok(());
+    }
+    let orgs: Vec<i64> = wanted.references.iter().map(|(org, ..)| *org).collect();
+    let projects: Vec<i64> = wanted.references.iter().map(|(_, project, _)| *project).collect();
+    let names: Vec<&str> = wanted.references.iter().map(|(.., name)| name.as_str()).collect();
+    let values: [&(dyn ToSql + Sync); 3] = [&orgs, &projects, &names];
+    for row in db.query(&statements.references, &values).await? {
+        let mut row = row.reader();
+        let (org, project, name) = (row.int()?, row.int()?, row.text()?);
+        batch.desk(org).rows.references.insert((project, name), row.task()?);
     }
     Ok(())
 }

@@ -33,6 +33,7 @@ pub(crate) struct Statements {
     pub beside: Statement,
     pub above: Statement,
     pub numbers: Statement,
+    pub references: Statement,
     pub pulls_last: Statement,
     pub pulls: Statement,
 }
@@ -147,6 +148,13 @@ impl Statements {
                      WHERE t.org = n.org AND t.prefix = n.prefix), 0) \
                  FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS n (org, prefix, place) \
                  ORDER BY n.place",
+            )
+            .await?,
+            references: prepare(
+                "SELECT t.org, t.project, t.reference, t.id, t.prefix \
+                 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS n (org, project, reference) \
+                 JOIN tasks t ON t.org = n.org AND t.project = n.project \
+                     AND t.reference = n.reference AND t.removed_at IS NULL",
             )
             .await?,
             pulls_last: prepare(

@@ -51,6 +51,11 @@ pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &Needs) -> R
     for prefix in &needs.numbers {
         rows.numbers.insert(*prefix, numbers_last(db, org, *prefix)?);
     }
+    for (project, reference) in &needs.references {
+        if let Some(task) = task_by_reference(db, org, *project, reference)? {
+            rows.references.insert((*project, reference.clone()), task);
+        }
+    }
     if let Some(id) = needs.knowledge {
         rows.knowledge.extend(knowledge::find(db, org, id)?.map(|entry| (id, entry)));
     }
@@ -238,6 +243,21 @@ pub(crate) fn for_reply(
 fn numbers_last(db: &Connection, org: i64, prefix: Prefix) -> Result<u32> {
     db.prepare_cached("SELECT coalesce(max(number), 0) FROM tasks WHERE org = ?1 AND prefix = ?2")?
         .query_row(params![org, prefix.as_str()], |row| row.get(0))
+}
+
+/// The task of a project that was imported under a name.
+fn task_by_reference(
+    db: &Connection,
+    org: i64,
+    project: i64,
+    reference: &str,
+) -> Result<Option<TaskId>> {
+    db.prepare_cached(
+        "SELECT id, prefix FROM tasks \
+         WHERE org = ?1 AND project = ?2 AND reference = ?3 AND removed_at IS NULL",
+    )?
+    .query_row(params![org, project, reference], |row| row.reader().task())
+    .optional()
 }
 
 pub(crate) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>> {

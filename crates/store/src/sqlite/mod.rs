@@ -13,6 +13,7 @@ mod handles;
 mod identity;
 mod keep;
 mod knowledge;
+mod names;
 mod pages;
 mod pulls;
 mod read;
@@ -68,6 +69,7 @@ use crate::{
     Place, Project, Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
+pub use names::{TaskName, task_names};
 pub use restore::{RestoreError, Restored};
 
 /// The store of one process. Dropping it closes the queue and waits for the writer thread, so no accepted command is

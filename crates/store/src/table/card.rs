@@ -10,10 +10,9 @@ use crate::Removed;
 
 /// The columns of a card `c`.
 pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_branch, \
-     c.created_by, c.review, c.workspace, c.branch, c.failed_at, c.failed_reason, c.told, \
-     c.reference";
+     c.created_by, c.review, c.workspace, c.branch, c.failed_at, c.failed_reason, c.told";
 /// How many columns these are.
-const CARD_COLUMNS: usize = 13;
+const CARD_COLUMNS: usize = 12;
 
 /// Reads a card; the default card where a LEFT JOIN found none.
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Card, R::Error> {
@@ -38,7 +37,6 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Card, R::Erro
             }
         },
         told: row.json_if("told")?.unwrap_or_default(),
-        reference: row.text_if()?,
     })
 }
 
@@ -58,7 +56,6 @@ table! {
         failed_reason: card.failed.as_ref().map(|failed| &failed.reason),
         failed_at: card.failed.as_ref().map(|failed| failed.at),
         told: Some(&card.told).filter(|told| !told.is_empty()).map(json),
-        reference: &card.reference,
     }
 }
 

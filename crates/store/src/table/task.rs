@@ -11,7 +11,7 @@ use super::cell::table;
 use super::{Cells, RowReader, attempt, json};
 
 /// The columns of a task `t` with its parent `p`.
-pub(crate) const TASK: &str = "t.id, t.prefix, t.number, t.project, t.title, t.label, t.phase, \
+pub(crate) const TASK: &str = "t.id, t.prefix, t.number, t.project, t.reference, t.title, t.label, t.phase, \
      t.phase_at, t.priority, t.assignee, t.parent, p.prefix, t.is_plan, t.checks, t.contract, \
      t.verification, t.blocked, t.open_blockers, t.open_deps, t.fence, t.newest_attempt, \
      t.entries, t.created_at, t.updated_at";
@@ -24,6 +24,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Task, R::Erro
         id: row.task()?,
         number: row.count()?,
         project: row.int()?,
+        reference: row.text_if()?,
         title: row.text()?,
         label: row.text()?,
         phase: row.word("phase", Phase::parse)?,
@@ -86,6 +87,7 @@ table! {
         phase_at: task.phase_at,
         blocked: task.blocked.as_ref().map(json),
         number: task.number,
+        reference: &task.reference,
     }
 }
 

@@ -25,10 +25,10 @@ pub static TABLES: &[MovedTable] = &[
     table("plans", "id", "org, actor, at, tasks, todos, state, decided_at, decided_by, made"),
     table("tasks", "id", "prefix, org, project, title, label, phase, priority, assignee, parent, \
         is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
-        entries, created_at, updated_at, removed_at, phase_at, blocked, number"),
+        entries, created_at, updated_at, removed_at, phase_at, blocked, number, reference"),
     table("bodies", "task", "body, execution_contract"),
     table("cards", "task", "mode, criteria, terminal, agent, base_branch, created_by, review, \
-        workspace, branch, failed_reason, failed_at, told, reference"),
+        workspace, branch, failed_reason, failed_at, told"),
     table("scratchpads", "task", "text"),
     table("deps", "task, position", "dep"),
     table("attempts", "id", "task, kind, fence, actor, key, client, model, worktree, branch, \

@@ -20,6 +20,8 @@ conformance! {
     the_board_is_listed_in_its_order,
     words_are_found_in_titles_and_bodies,
     many_tasks_are_made_together_or_not_at_all,
+    a_reference_stands_once_in_a_project,
+    of_two_imports_at_one_time_one_makes_the_tasks,
     a_parent_is_changed_and_never_a_circle,
     notes_go_with_their_task,
     a_refused_call_leaves_an_event_and_nothing_else,
@@ -235,6 +237,54 @@ async fn many_tasks_are_made_together_or_not_at_all(f: Fixture) {
     assert_eq!(made.total, 3);
     let parents: Vec<_> = made.cards.iter().map(|row| row.task.parent).collect();
     assert_eq!(parents.iter().filter(|above| **above == Some(parent)).count(), 1);
+}
+
+fn imported(f: &Fixture, names: &[&str]) -> Vec<TaskCreate> {
+    let new = |name: &&str| TaskCreate {
+        reference: Some((*name).to_owned()),
+        ..f.new_task(&format!("Task {name}"), &[])
+    };
+    names.iter().map(new).collect()
+}
+
+async fn a_reference_stands_once_in_a_project(f: Fixture) {
+    let odd = format!("beads:{}", ODD.trim());
+    let [new, other] =
+        [imported(&f, &[&odd]), imported(&f, &["beads:b"])].map(|mut all| all.remove(0));
+    let (id, b) = (new.task, other.task);
+    f.done("human:ana", Command::TaskCreateAll(vec![new, other])).await;
+    assert_eq!(f.record(id).await.task.reference, Some(odd.clone()));
+    assert_eq!(f.neighbour().await.record(b).await.task.reference.as_deref(), Some("beads:b"));
+    let again = || Command::TaskCreateAll(imported(&f, &["beads:c", "beads:b"]));
+    assert_eq!(f.code("human:ana", again()).await, "CONFLICT");
+    assert_eq!(f.store.cards(query()).await.unwrap().total, 2, "nothing of the list was made");
+    let alone = || Command::TaskCreate(imported(&f, &["beads:b"]).remove(0));
+    assert_eq!(f.code("human:ana", alone()).await, "CONFLICT");
+    let twice = Command::TaskCreateAll(imported(&f, &["beads:d", "beads:d"]));
+    assert_eq!(f.code("human:ana", twice).await, "INVALID_INPUT");
+    // Edits keep the name, and a removed task gives it away.
+    let change = |update: &mut CardUpdate| update.title = Some("Another title".into());
+    f.done("human:ana", update(b, change)).await;
+    assert_eq!(f.record(b).await.task.reference.as_deref(), Some("beads:b"));
+    f.done("human:ana", Command::TaskRemove { task: b }).await;
+    f.done("human:ana", again()).await;
+    assert_eq!(f.store.cards(query()).await.unwrap().total, 3);
+    f.assert_sound().await;
+}
+
+async fn of_two_imports_at_one_time_one_makes_the_tasks(f: Fixture) {
+    let others = [f.neighbour().await, f.neighbour().await, f.neighbour().await];
+    for round in 0..5 {
+        let names: Vec<String> = (0..20).map(|n| format!("markdown:plan-{round}.md#{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let asked = others
+            .iter()
+            .map(|other| other.act("human:ana", Command::TaskCreateAll(imported(other, &names))));
+        let answers = futures_util::future::join_all(asked).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+    }
+    assert_eq!(f.store.cards(query()).await.unwrap().total, 100);
+    f.assert_sound().await;
 }
 
 async fn a_parent_is_changed_and_never_a_circle(f: Fixture) {

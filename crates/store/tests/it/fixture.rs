@@ -121,6 +121,7 @@ impl Fixture {
         TaskCreate {
             task: TaskId { id: next_id(), prefix: self.home.project.prefix },
             project: self.home.project.id,
+            reference: None,
             title: title.into(),
             body: String::new(),
             priority: 500,

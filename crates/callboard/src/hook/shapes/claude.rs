@@ -7,7 +7,7 @@ use super::ClientShape;
 
 pub const SHAPE: ClientShape = ClientShape {
     name: "claude",
-    tool: ("tool_name", "tool_input"),
+    tools: &[("tool_name", "tool_input")],
     editors: &["Edit", "MultiEdit", "Write", "NotebookEdit"],
     write,
 };

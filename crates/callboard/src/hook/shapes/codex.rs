@@ -5,7 +5,7 @@ use super::{ClientShape, claude};
 
 pub const SHAPE: ClientShape = ClientShape {
     name: "codex",
-    tool: ("tool_name", "tool_input"),
+    tools: &[("tool_name", "tool_input")],
     editors: &["apply_patch", "Bash"],
     write: claude::write,
 };

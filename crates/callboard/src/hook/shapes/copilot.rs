@@ -1,29 +1,50 @@
-//! Copilot, in its command line and in VS Code: `.github/hooks/callboard.json`. Copilot reads no words at the start of a
-//! session; they are printed for the version that does.
+//! Copilot, in its command line and in VS Code. Both read `.github/hooks/callboard.json`, and each has messages and
+//! answers of its own: VS Code names fields as Claude Code does, and has tools of its own. An answer holds both forms,
+//! because each program leaves out what it does not know.
 
 use callboard_domain::hook::{HookAnswer, HookEvent};
 use serde_json::{Value, json};
 
-use super::ClientShape;
+use super::{ClientShape, claude};
 
 pub const SHAPE: ClientShape = ClientShape {
     name: "copilot",
-    tool: ("toolName", "toolArgs"),
-    editors: &["edit", "create", "str_replace_editor", "apply_patch"],
+    tools: &[("toolName", "toolArgs"), ("tool_name", "tool_input")],
+    editors: &[
+        "edit",
+        "create",
+        "str_replace_editor",
+        "apply_patch",
+        // VS Code.
+        "create_file",
+        "insert_edit_into_file",
+        "replace_string_in_file",
+        "multi_replace_string_in_file",
+        "edit_notebook_file",
+        "editFiles",
+        "createFile",
+    ],
     write,
 };
 
 fn write(event: HookEvent, answer: &HookAnswer) -> Option<Value> {
-    match (event, answer) {
+    let mut said = match (event, answer) {
         (HookEvent::SessionStart | HookEvent::AfterTool, HookAnswer::Say(words)) => {
-            Some(json!({"additionalContext": words}))
+            json!({"additionalContext": words})
         }
         (HookEvent::BeforeEdit, HookAnswer::Refuse(reason)) => {
-            Some(json!({"permissionDecision": "deny", "permissionDecisionReason": reason}))
+            json!({"permissionDecision": "deny", "permissionDecisionReason": reason})
         }
         (HookEvent::TurnEnd, HookAnswer::GoOn(reason)) => {
-            Some(json!({"decision": "block", "reason": reason}))
+            json!({"decision": "block", "reason": reason})
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    said["hookSpecificOutput"] = match answer {
+        HookAnswer::GoOn(reason) => {
+            json!({"hookEventName": "Stop", "decision": "block", "reason": reason})
+        }
+        _ => claude::write(event, answer)?["hookSpecificOutput"].take(),
+    };
+    Some(said)
 }

@@ -7,7 +7,7 @@ use super::ClientShape;
 
 pub const SHAPE: ClientShape = ClientShape {
     name: "cursor",
-    tool: ("tool_name", "tool_input"),
+    tools: &[("tool_name", "tool_input")],
     editors: &["Write", "Edit", "StrReplace", "Delete"],
     write,
 };

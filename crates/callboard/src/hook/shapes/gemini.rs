@@ -7,7 +7,7 @@ use super::{ClientShape, claude::context};
 
 pub const SHAPE: ClientShape = ClientShape {
     name: "gemini",
-    tool: ("tool_name", "tool_input"),
+    tools: &[("tool_name", "tool_input")],
     editors: &["write_file", "replace"],
     write,
 };

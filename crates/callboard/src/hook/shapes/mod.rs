@@ -15,8 +15,8 @@ use super::input::{HookInput, files_of};
 /// How one client speaks to hooks.
 pub struct ClientShape {
     pub name: &'static str,
-    /// The key of the tool's name and of its arguments.
-    tool: (&'static str, &'static str),
+    /// The keys of the tool's name and of its arguments; two pairs where two programs read one hook file.
+    tools: &'static [(&'static str, &'static str)],
     /// Tools that write files.
     editors: &'static [&'static str],
     write: fn(HookEvent, &HookAnswer) -> Option<Value>,
@@ -38,13 +38,14 @@ impl ClientShape {
     }
 
     pub fn read(&self, message: &Value) -> HookInput {
-        let (name, arguments) = self.tool;
-        let tool = message[name].as_str().unwrap_or_default();
-        let is_editor = self.editors.contains(&tool);
+        let is_edit = |(name, _): &&(&str, &str)| {
+            message[*name].as_str().is_some_and(|tool| self.editors.contains(&tool))
+        };
+        let edit = self.tools.iter().find(is_edit);
         let roots = message["workspace_roots"][0].as_str();
         HookInput {
             cwd: message["cwd"].as_str().or(roots).map(str::to_owned),
-            edits: if is_editor { files_of(&message[arguments]) } else { Vec::new() },
+            edits: edit.map(|(_, arguments)| files_of(&message[*arguments])).unwrap_or_default(),
         }
     }
 
@@ -115,6 +116,28 @@ mod tests {
                 "/p/a",
             ),
             (
+                "copilot",
+                json!({"cwd": "/p", "tool_name": "create_file", "tool_input": {"filePath": "/p/a"}}),
+                "/p/a",
+            ),
+            (
+                "copilot",
+                json!({"cwd": "/p", "tool_name": "multi_replace_string_in_file", "tool_input": {
+                    "explanation": "why", "replacements": [{"filePath": "/p/a"}, {"filePath": "/p/b"}],
+                }}),
+                "/p/a /p/b",
+            ),
+            (
+                "copilot",
+                json!({"cwd": "/p", "tool_name": "editFiles", "tool_input": {"files": ["/p/a", "/p/b"]}}),
+                "/p/a /p/b",
+            ),
+            (
+                "copilot",
+                json!({"cwd": "/p", "tool_name": "read_file", "tool_input": {"filePath": "/p/a"}}),
+                "",
+            ),
+            (
                 "opencode",
                 json!({"cwd": "/p", "tool": "write", "args": {"filePath": "/p/a"}}),
                 "/p/a",
@@ -148,6 +171,12 @@ mod tests {
             "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "R",
         }});
         let blocked = json!({"decision": "block", "reason": "G"}).to_string();
+        // Copilot's command line reads the first part, VS Code the second.
+        let both = |mut first: Value, second: String| {
+            let second: Value = serde_json::from_str(&second).expect("JSON");
+            first["hookSpecificOutput"] = second["hookSpecificOutput"].clone();
+            first.to_string()
+        };
         let rows = [
             (
                 "claude",
@@ -193,12 +222,20 @@ mod tests {
             (
                 "copilot",
                 [
-                    json!({"additionalContext": "S"}).to_string(),
-                    json!({"permissionDecision": "deny", "permissionDecisionReason": "R"})
-                        .to_string(),
-                    json!({"additionalContext": "A"}).to_string(),
+                    both(json!({"additionalContext": "S"}), context("SessionStart", "S")),
+                    both(
+                        json!({"permissionDecision": "deny", "permissionDecisionReason": "R"}),
+                        denied.to_string(),
+                    ),
+                    both(json!({"additionalContext": "A"}), context("PostToolUse", "A")),
                     String::new(),
-                    blocked.clone(),
+                    both(
+                        json!({"decision": "block", "reason": "G"}),
+                        json!({"hookSpecificOutput": {
+                            "hookEventName": "Stop", "decision": "block", "reason": "G",
+                        }})
+                        .to_string(),
+                    ),
                 ],
             ),
             (

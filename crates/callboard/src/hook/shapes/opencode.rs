@@ -7,7 +7,7 @@ use super::ClientShape;
 
 pub const SHAPE: ClientShape = ClientShape {
     name: "opencode",
-    tool: ("tool", "args"),
+    tools: &[("tool", "args")],
     editors: &["write", "edit", "patch", "apply_patch", "multiedit"],
     write: |_, answer| match answer {
         HookAnswer::Say(words) => Some(json!({"say": words})),

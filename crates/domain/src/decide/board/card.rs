@@ -211,7 +211,6 @@ impl Fields {
 
 /// A new card from a request, judged.
 pub(crate) fn new_card(card: &Card) -> Result<Card, Refusal> {
-    input::optional("reference", card.reference.as_ref(), REFERENCE_CHARS_MAX)?;
     let given = |text: &Option<String>| Some(text.clone().unwrap_or_default());
     Ok(Card {
         criteria: criteria(&card.criteria)?,

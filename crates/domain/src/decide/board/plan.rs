@@ -105,6 +105,7 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
     TaskCreate {
         task,
         project,
+        reference: None,
         title: planned.title.clone(),
         body: planned.description.clone(),
         priority: planned.priority.number(),

@@ -47,6 +47,7 @@ pub(crate) fn epic_task_add(
     let create = TaskCreate {
         task: new.task,
         project: draft.task.project,
+        reference: None,
         title: new.title.clone(),
         body: new.body.clone(),
         priority: PRIORITY_DEFAULT,

@@ -276,6 +276,7 @@ pub(crate) fn run_submit(
     let create = TaskCreate {
         task: new.task,
         project: new.project,
+        reference: None,
         title: new.spec.task.title.clone(),
         body: body(&new.spec.task),
         priority,

@@ -10,6 +10,8 @@ pub mod tell;
 pub mod update;
 pub mod verification;
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::board::card::Card;
@@ -20,7 +22,9 @@ use crate::decide::input;
 use crate::decide::runs::stop;
 use crate::event::{About, Event, EventName};
 use crate::ids::{Prefix, TaskId};
-use crate::limits::{DEPS_MAX, IMPORTED_AT_ONCE_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
+use crate::limits::{
+    DEPS_MAX, IMPORTED_AT_ONCE_MAX, NOTE_CHARS_MAX, REFERENCE_CHARS_MAX, TASKS_AT_ONCE_MAX,
+};
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::found::{AsParent, Sought as _};
 use crate::refusal::{Quota, Refusal};
@@ -74,6 +78,11 @@ pub(crate) fn task_create_after(
             return Err(AsParent(parent).not_found());
         }
     }
+    input::optional("reference", new.reference.as_ref(), REFERENCE_CHARS_MAX)?;
+    if let Some(task) = new.named().and_then(|name| world.references.get(&name)) {
+        // Another import was quicker.
+        return Err(Refusal::Conflict { task: *task, what: "its reference" });
+    }
     let contract = input::contract(new.verification.as_ref(), &checks)?;
     let new_card = card::new_card(&new.card)?;
     let execution_contract = input::execution_contract(new.execution_contract.as_ref())?;
@@ -90,6 +99,7 @@ pub(crate) fn task_create_after(
         id: new.task,
         number: next_number(world, earlier, new.task.prefix),
         project: new.project,
+        reference: new.reference.clone(),
         title,
         label: label.name.clone(),
         phase: label.phase,
@@ -163,14 +173,19 @@ pub(crate) fn task_create_all(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     // An import carries references to another tool and may be larger than a caller's list.
-    let is_import = !all.is_empty() && all.iter().all(|new| new.card.reference.is_some());
+    let is_import = !all.is_empty() && all.iter().all(|new| new.reference.is_some());
     let most = if is_import { IMPORTED_AT_ONCE_MAX } else { TASKS_AT_ONCE_MAX };
     if !(1..=most).contains(&all.len()) {
         let got = all.len();
         return Err(Refusal::invalid(format!("tasks must hold 1..{most}, got {got}")));
     }
     let (mut writes, mut events, mut earlier) = (Vec::new(), Vec::new(), Vec::new());
+    let mut names = BTreeSet::new();
     for (place, new) in all.iter().enumerate() {
+        if new.named().is_some_and(|name| !names.insert(name)) {
+            let twice = Refusal::invalid_field("reference", "two of the tasks have this reference");
+            return Err(twice.of_task_at(place));
+        }
         let change = task_create_after(world, &earlier, new, now)
             .map_err(|refusal| refusal.of_task_at(place))?;
         earlier.push(just_created(world, new)?);
