@@ -162,7 +162,11 @@ fn a_session_beside_a_person_gets_a_ready_worktree() {
 
 /// A task whose work is committed and waits for review.
 fn in_review(world: &World, title: &str, file: &str) -> String {
-    let id = world.task(&[title]);
+    worked(world, &[title], file)
+}
+
+fn worked(world: &World, task: &[&str], file: &str) -> String {
+    let id = world.task(task);
     board(world, "tasks_update", &json!({"task_id": id, "terminal_backend": "vscode"}));
     board(world, "sessions_create", &json!({"task_id": id}));
     let tree = place(world, &id);
@@ -324,4 +328,27 @@ fn a_worker_of_a_crew_gets_a_ready_worktree() {
     let told = work("Add c", "w2");
     let place = told.lines().find_map(|line| line.strip_prefix("Worktree: ")).expect("a worktree");
     assert_eq!(read(PathBuf::from(place).join("seen.o")), "shop-3\n");
+}
+
+/// When the target has moved, the checks of a merge run in a folder of their own, which is prepared like a worktree.
+#[test]
+fn the_checks_of_a_merge_run_in_a_ready_folder() {
+    let world = project();
+    world.write(&world.root().join(".worktreeinclude"), ".env\n");
+    settings(
+        &world,
+        "config.local.toml",
+        "setup = 'echo $CALLBOARD_SLUG > slug.o'\nlink = ['node_modules']\nteardown = 'cat slug.o'\n",
+    );
+    let check = "cat .env node_modules/lib.js && test \"$(cat slug.o)\" = \"$CALLBOARD_SLUG\"";
+    let id = worked(&world, &["Add b", "--check", check], "b");
+    world.write(&world.root().join("z"), "meanwhile\n");
+    world.run_git(&world.root(), &["add", "z"]);
+    world.run_git(&world.root(), &["commit", "-q", "-m", "z"]);
+    world.ok(&["approve", &id, "--merge"]);
+    assert_eq!(read(world.root().join("b")), "two\n");
+    let logs = std::fs::read_dir(world.callboard("runs")).expect("logs");
+    let logs: String = logs.map(|log| read(log.expect("a log").path())).collect();
+    assert!(logs.contains("workspace.teardown: cat slug.o\nend: succeeded\n"), "{logs}");
+    assert!(logs.contains("----\nshop-1-merge\n"), "its own slug: {logs}");
 }
