@@ -236,7 +236,7 @@ fn lane_begins(cards: &[&BoardCard], n: usize) -> Option<Markup> {
         return None;
     }
     Some(html! {
-        li.lane id={ "lane-" (cards[n].task.id) } {
+        li.epic-head id={ "lane-" (cards[n].task.id) } {
             a href={ "/tasks/" (epic.name) } { bdi { (epic.title) } } span.faint.row-end { (epic.closed) "/" (epic.tasks) }
         }
     })

@@ -29,7 +29,7 @@ const PARTS_SHOWN: usize = 200;
 const ATTEMPTS_SHOWN: usize = 20;
 const DEPS_SHOWN: usize = 20;
 /// How many verbs stand in the row; the others are below `More`.
-const VERBS_SHOWN: usize = 3;
+const VERBS_SHOWN: usize = 2;
 const KEYS: &[(&str, &str)] = &[
     ("w", "write to its agent"),
     ("c", "run the checks"),
