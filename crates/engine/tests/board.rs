@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use callboard_domain::board::column::Column;
 use callboard_domain::board::filter::FilterText;
 use callboard_domain::board::inbox::InboxWanted;
-use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
+use callboard_domain::command::{
+    AttemptBegin, CardUpdate, Command, ReviewDecide, ReviewSends, ReviewVerdict,
+};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
-use callboard_domain::rights::Lane;
 use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
@@ -232,9 +233,16 @@ async fn the_navigation_counts_the_rows_of_the_inbox() {
         to_review.to = Some(Phase::Review);
         w.act("human:ana", Command::CardUpdate(Box::new(to_review))).await;
     }
-    let mut ana = op("human:ana");
-    ana.principal.rights.lane = Lane::KaganAdmin;
-    w.engine.review_approve(&ana, tasks[1], String::new()).await.expect("approved");
+    let approval = ReviewDecide {
+        task: tasks[1],
+        verdict: ReviewVerdict::Approve { unmerged: true, as_reviewer: false },
+        feedback: String::new(),
+        checked: None,
+        work: None,
+        sends: ReviewSends::default(),
+        seen: None,
+    };
+    w.act("human:ana", Command::ReviewDecide(approval)).await;
     w.lease(tasks[4], 100_000).await;
     w.clock.advance_ms(i64::from(w.engine.policy().stale_after_s) * 1000 + 60_000);
     let until = w.engine.store().now().plus_ms(1);

@@ -108,11 +108,8 @@ async fn a_page_leaves_out_what_does_not_fit_and_one_file_can_be_had_alone() {
         (0, 0, 200, vec![], Some(0)),
     ] {
         let found = changes(&worktree, &limits(from, files_max, lines_max)).await;
-        assert_eq!(
-            (in_patch(&found), found.next),
-            (wanted.clone(), next),
-            "{files_max} {lines_max}"
-        );
+        assert_eq!(in_patch(&found), wanted, "{from} {files_max} {lines_max}");
+        assert_eq!(found.next, next, "{from} {files_max} {lines_max}");
         let patch = found.patch.expect("wanted");
         assert_eq!(patch.matches("diff --git ").count(), wanted.len(), "{patch}");
         assert_eq!(found.files.len(), 4);
