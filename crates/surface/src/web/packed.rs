@@ -9,9 +9,9 @@ use std::io::Write;
 
 use axum::body::{self, Body};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -35,7 +35,7 @@ pub(super) async fn pages(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(text) = body::to_bytes(body, BYTES_MAX).await else {
-        return Response::new(Body::from("the page is too long"));
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     if text.len() < BYTES_MIN {
         return Response::from_parts(parts, Body::from(text));
