@@ -14,7 +14,9 @@ pub fn is_obeyed(c: char) -> bool {
 /// A line of output as a terminal would show its text: without escape sequences and control characters. Of a line that
 /// was written over after a carriage return, the last version stays.
 pub fn printed(line: &str) -> Cow<'_, str> {
-    if !line.contains(is_obeyed) {
+    // Most lines of a log are plain ASCII, and a log has many lines.
+    let is_plain = |byte: u8| matches!(byte, b'\t' | b' '..=b'~');
+    if line.bytes().all(is_plain) || !line.contains(is_obeyed) {
         return Cow::Borrowed(line);
     }
     let mut kept = String::with_capacity(line.len());
@@ -66,6 +68,9 @@ pub fn is_error(line: &str) -> bool {
         ["error", "fail", "failed", "failure", "fatal", "panicked", "traceback", "exception"];
     // "0 failed" and "no errors" report a success.
     const NONE: [&str; 4] = ["0", "no", "without", "zero"];
+    if !may_be_error(line) {
+        return false;
+    }
     let mut before = "";
     for word in line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
         let is_word = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
@@ -80,13 +85,31 @@ pub fn is_error(line: &str) -> bool {
     line.contains(['✗', '✘'])
 }
 
+/// Whether a line can be one of `is_error`, at a glance: each of its words has one of these pairs of letters, and each of
+/// its signs this byte.
+fn may_be_error(line: &str) -> bool {
+    let mut before = 0;
+    for byte in line.bytes() {
+        let letter = byte | 0x20;
+        let is_pair =
+            matches!((before, letter), (b'r', b'r') | (b'f', b'a') | (b'c', b'k') | (b'x', b'c'));
+        if is_pair || byte == 0xe2 {
+            return true;
+        }
+        before = letter;
+    }
+    false
+}
+
 /// Where a text holds these words, whatever the case of Latin letters; places do not overlap.
 pub fn places_of(words: &str, text: &str) -> Vec<Range<usize>> {
     let (wanted, bytes) = (words.as_bytes(), text.as_bytes());
     let (mut found, mut at) = (Vec::new(), 0);
-    while !wanted.is_empty() && at + wanted.len() <= bytes.len() {
+    let Some(first) = wanted.first().map(u8::to_ascii_lowercase) else { return found };
+    while at + wanted.len() <= bytes.len() {
         let end = at + wanted.len();
-        if bytes[at..end].eq_ignore_ascii_case(wanted) {
+        let begins = bytes[at].to_ascii_lowercase() == first;
+        if begins && bytes[at..end].eq_ignore_ascii_case(wanted) {
             found.push(at..end);
             at = end;
         } else {
@@ -136,6 +159,11 @@ mod tests {
             "fatal: not a git repository",
             "2 errors",
             "✗ 3 problems",
+            "✘ lint",
+            "FAIL src/a.test.ts",
+            "1 failure",
+            "Traceback (most recent call last):",
+            "an exception was thrown",
         ] {
             assert!(is_error(line), "{line}");
         }

@@ -171,6 +171,49 @@ fn a_form_of_another_site_changes_nothing() {
     assert_eq!(site.post("/mail", HERE, &letter).status, 303);
 }
 
+/// The length of a packed page depends on its content, so no other site may cause one.
+#[test]
+fn a_page_is_packed_unless_another_site_asked() {
+    const GZIP: (&str, &str) = ("Accept-Encoding", "gzip, br");
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let asked = |path: &str, headers: &[(&str, &str)]| {
+        let request = site.agent.get(format!("{}{path}", site.server.url));
+        let request = request.header("Cookie", &site.cookie);
+        let add = |request: ureq::RequestBuilder<_>, (name, value): &(&str, &str)| {
+            request.header(*name, *value)
+        };
+        headers.iter().fold(request, add).call().unwrap()
+    };
+    let site_of = |word| ("Sec-Fetch-Site", word);
+    for (headers, is_packed) in [
+        (&[GZIP, HERE][..], true),
+        (&[GZIP, site_of("none")], true),
+        (&[GZIP, site_of("cross-site")], false),
+        (&[GZIP, site_of("same-site")], false),
+        (&[GZIP], false),
+        (&[HERE], false),
+        (&[("Accept-Encoding", "gzip;q=0"), HERE], false),
+    ] {
+        let mut page = asked("/board?q=guess", headers);
+        let packing = page.headers().get("content-encoding").map(|value| value.to_str().unwrap());
+        assert_eq!(packing, is_packed.then_some("gzip"), "{headers:?}");
+        let bytes = page.body_mut().read_to_vec().unwrap();
+        assert_eq!(bytes.starts_with(&[0x1f, 0x8b]), is_packed, "{headers:?}");
+        assert_eq!(bytes.len() > 8_000, !is_packed, "{headers:?}: {}", bytes.len());
+    }
+    let form = site.agent.post(format!("{}/tasks/new", site.server.url));
+    let form = form.header("Cookie", &site.cookie).header(HERE.0, HERE.1).header(GZIP.0, GZIP.1);
+    let answer = form.send_form([("title", "")]).unwrap();
+    assert_eq!((answer.status().as_u16(), answer.headers().get("content-encoding")), (400, None));
+    // A file is the same for everybody, and is not sent again to a browser that has it.
+    let style = asked("/style.css", &[GZIP]);
+    assert_eq!(style.headers()["content-encoding"], "gzip");
+    let tag = style.headers()["etag"].to_str().unwrap().to_owned();
+    assert_eq!(asked("/style.css", &[("If-None-Match", &tag)]).status().as_u16(), 304);
+    assert_eq!(asked("/style.css", &[("If-None-Match", "W/\"other\"")]).status().as_u16(), 200);
+}
+
 #[test]
 fn an_agent_that_signs_in_has_its_own_inbox() {
     let folder = board();

@@ -263,6 +263,19 @@ pub struct InboxWanted {
     pub limit: usize,
 }
 
+impl InboxWanted {
+    /// Whether a snoozed key may be that of this task.
+    pub fn names(&self, task: TaskName) -> bool {
+        let name = task.to_string();
+        let is_named = |key: &str| {
+            let place = key.split_once(':').map(|(_, place)| place);
+            let rest = place.and_then(|place| place.strip_prefix(&name));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.snoozed.iter().any(|(key, _)| is_named(key))
+    }
+}
+
 /// Makes the inbox of the items that were found.
 pub fn arrange(items: Vec<InboxItem>, wanted: &InboxWanted, now: Timestamp) -> Inbox {
     let mut rows: Vec<InboxRow> = strongest(items).into_iter().map(|item| row(item, now)).collect();

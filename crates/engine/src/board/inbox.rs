@@ -66,6 +66,25 @@ struct Looked {
     review: Vec<BoardRow>,
 }
 
+/// How much the caller wants to know of each item.
+#[derive(Clone, Copy)]
+enum InboxDepth<'w> {
+    /// Everything that a row says.
+    Rows,
+    /// Whether there is a row that these wishes leave in.
+    Count(&'w InboxWanted),
+}
+
+impl InboxDepth<'_> {
+    /// Whether the strongest cause of a task that waits makes a difference.
+    fn asks_cause(self, task: &Task) -> bool {
+        match self {
+            Self::Rows => true,
+            Self::Count(wanted) => wanted.names(task.name()),
+        }
+    }
+}
+
 impl Engine {
     /// Everything that waits for a person.
     pub async fn inbox_list(
@@ -80,16 +99,25 @@ impl Engine {
     }
 
     /// The numbers for the navigation. `snoozed` as in `InboxWanted`.
+    ///
+    /// The frame of every page asks for them, so the inbox is counted without the reads that only its words need: a task
+    /// counts once whatever its strongest cause is. Only a snooze asks for the cause, which is part of the snoozed key.
     pub async fn nav_counts(
         &self,
         op: &OpContext,
-        query: InboxQuery,
+        projects: BoardProjects,
+        snoozed: Vec<(String, Timestamp)>,
     ) -> Result<NavCounts, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let (store, org) = (&self.parts.store, &op.principal.org);
-        let project = self.project_read(op, query.projects).await?;
+        let project = self.project_read(op, projects).await?;
         let looked = self.inbox_look(op, project).await?;
-        let At { it: inbox, now } = self.inbox_of(op, project, &looked, &query.wanted).await?;
+        let wanted = InboxWanted { snoozed, ..InboxWanted::default() };
+        let depth = InboxDepth::Count(&wanted);
+        let (items, now) = self.inbox_items(op, project, &looked, depth).await?;
+        let plans_open = items.iter().filter(|item| matches!(item.fact, InboxFact::Plan { .. }));
+        let plans_open = plans_open.count();
+        let inbox = arrange(items, &wanted, now);
         let live = looked.working.iter().filter_map(|row| row.newest.as_ref());
         let at_work = live.filter(|newest| {
             newest.is_live(now) && !is_silent(Some(newest), &self.parts.policy, now)
@@ -113,7 +141,7 @@ impl Engine {
             agents_at_work: at_work.len(),
             agents_running: self.agents_running(org).await?,
             places: self.board_settings(org).await?.max_concurrent_agents,
-            plans_open: store.plans_open(org, LOOKED_AT).await?.len(),
+            plans_open,
             jobs_active: store.jobs(jobs).await?.len(),
         })
     }
@@ -155,15 +183,31 @@ impl Engine {
         looked: &Looked,
         wanted: &InboxWanted,
     ) -> Result<At<Inbox>, EngineError> {
+        let (items, now) = self.inbox_items(op, project, looked, InboxDepth::Rows).await?;
+        Ok(At { it: arrange(items, wanted, now), now })
+    }
+
+    async fn inbox_items(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+        looked: &Looked,
+        depth: InboxDepth<'_>,
+    ) -> Result<(Vec<InboxItem>, Timestamp), EngineError> {
         let now = self.parts.store.now();
         let mut items = self.items_of_runs(op, project, now).await?;
         items.extend(self.items_of_silence(op, project).await?);
-        items.extend(self.items_of_review(op, &looked.review).await?);
-        let failing = looked.working.iter().chain(&looked.review);
-        items.extend(self.items_of_streaks(op, failing).await?);
+        items.extend(self.items_of_review(op, &looked.review, depth).await?);
         items.extend(self.items_of_blocks(op, project).await?);
+        let known: HashSet<TaskId> =
+            items.iter().filter_map(|item| Some(item.task.as_ref()?.id)).collect();
+        let failing = looked.working.iter().chain(&looked.review);
+        let failing = failing.filter(|row| has_failing(&row.task.checks)).take(STREAKS_LOOKED_AT);
+        let failing =
+            failing.filter(|row| depth.asks_cause(&row.task) || !known.contains(&row.task.id));
+        items.extend(self.items_of_streaks(op, failing).await?);
         items.extend(self.items_of_org(op).await?);
-        Ok(At { it: arrange(items, wanted, now), now })
+        Ok((items, now))
     }
 
     /// Open questions, and failed runs.
@@ -280,28 +324,29 @@ impl Engine {
         &self,
         op: &OpContext,
         rows: &[BoardRow],
+        depth: InboxDepth<'_>,
     ) -> Result<Vec<InboxItem>, EngineError> {
         let rows: Vec<&BoardRow> = rows.iter().filter(|row| waits_for_person(&row.task)).collect();
-        if rows.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids: Vec<TaskId> = rows.iter().map(|row| row.task.id).collect();
-        // Only the cards: the frame of every page counts these rows, and deps would double the statements.
-        let cards = self.parts.store.board_cards(&op.principal.org, &ids).await?;
+        let asked = rows.iter().map(|row| &row.task).filter(|task| depth.asks_cause(task));
+        let ids: Vec<TaskId> = asked.map(|task| task.id).collect();
+        let cards = match ids.is_empty() {
+            true => HashMap::new(),
+            // Only the cards: deps would double the statements.
+            false => self.parts.store.board_cards(&op.principal.org, &ids).await?,
+        };
         let nothing = Card::default();
         let of = |row: &&BoardRow| cards.get(&row.task.id.id).unwrap_or(&nothing);
         Ok(rows.iter().map(|row| review_item(row, of(row))).collect())
     }
 
-    /// Tasks of which a check failed again and again in the newest attempt.
+    /// The tasks among `rows` of which a check failed again and again in the newest attempt.
     async fn items_of_streaks<'r>(
         &self,
         op: &OpContext,
         rows: impl Iterator<Item = &'r BoardRow>,
     ) -> Result<Vec<InboxItem>, EngineError> {
         let mut items = Vec::new();
-        let failing = rows.filter(|row| has_failing(&row.task.checks));
-        for row in failing.take(STREAKS_LOOKED_AT) {
+        for row in rows {
             let Some(newest) = &row.newest else { continue };
             let ran = self.parts.store.checks_ran(&op.principal.org, row.task.id).await?;
             let Some((index, times)) = failing_streak(&ran, newest.started_at) else { continue };

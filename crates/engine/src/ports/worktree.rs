@@ -376,8 +376,10 @@ impl Default for ChangesQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchWish {
     None,
-    /// The files that fit, in their order. A file that does not fit any more is left out.
+    /// The files from this number on that fit, in their order; numbers begin with 0. A file that alone has more than
+    /// `lines_max` changed lines is left out.
     Page {
+        from: usize,
         files_max: usize,
         lines_max: u64,
     },
@@ -395,6 +397,8 @@ pub struct WorktreeChanges {
     pub since: ChangesSince,
     /// All changed files, in the order of their paths.
     pub files: Vec<ChangedFile>,
+    /// The number of the file with which the next page of the patch begins.
+    pub next: Option<usize>,
     /// In the format of `git apply`, without binary contents; `None` when it was not wanted, or is too long to send.
     pub patch: Option<String>,
     /// Contents by their ids, where they are text of at most 300 KB.

@@ -7,6 +7,7 @@ use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspacePart;
 use crate::context::{OpContext, Scope};
 use crate::ports::{ChangesQuery, FileLines, PatchWish, Worktree, WorktreeChanges, WorktreeFault};
+use crate::review::look::ReviewSeen;
 use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
 
@@ -32,11 +33,34 @@ impl Engine {
         card: &CardSeen,
         query: &ChangesQuery,
     ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
-        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
-        let parts = match self.parts_with_work(op, card).await? {
-            Ok(parts) => parts,
-            Err(fault) => return Ok(Err(fault)),
-        };
+        match self.parts_with_work(op, card).await? {
+            Ok(parts) => Ok(self.changes_in(parts, query).await),
+            Err(fault) => Ok(Err(fault)),
+        }
+    }
+
+    /// As `workspace_changes`, in the worktrees that a look at the review found before: git is not asked for them again.
+    pub async fn review_changes(
+        &self,
+        op: &OpContext,
+        seen: &ReviewSeen,
+        query: &ChangesQuery,
+    ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        // After a fault the reader learns which one it was.
+        if seen.work.iter().any(|work| work.looked.is_err()) {
+            return self.workspace_changes(op, &seen.card, query).await;
+        }
+        let parts = seen.work.iter().map(|work| work.part.clone()).collect();
+        Ok(self.changes_in(worked(parts), query).await)
+    }
+
+    async fn changes_in(
+        &self,
+        parts: Vec<WorkedPart>,
+        query: &ChangesQuery,
+    ) -> Result<Vec<WorkspaceChanges>, WorkspaceFault> {
+        let Some(shop) = &self.parts.workshop else { return Err(WorkspaceFault::NoRepo) };
         let mut found = Vec::new();
         for WorkedPart { part, worktree, name, below } in parts {
             let mut query = query.clone();
@@ -46,15 +70,13 @@ impl Engine {
                     None => continue,
                 }
             }
-            match shop.worktrees.worktree_changes(&worktree, &part.target, &query).await {
-                Ok(changes) => found.push(WorkspaceChanges { part, name, below, changes }),
-                Err(fault) => return Ok(Err(fault.into())),
-            }
+            let changes = shop.worktrees.worktree_changes(&worktree, &part.target, &query).await?;
+            found.push(WorkspaceChanges { part, name, below, changes });
         }
         if let (PatchWish::File(path), true) = (&query.patch, found.is_empty()) {
-            return Ok(Err(WorktreeFault::NotChanged(path.clone()).into()));
+            return Err(WorktreeFault::NotChanged(path.clone()).into());
         }
-        Ok(Ok(found))
+        Ok(found)
     }
 
     /// Lines of a changed file as it is now. With several repositories, the path begins with the name of one.
@@ -90,14 +112,18 @@ impl Engine {
             Ok(parts) => parts,
             Err(fault) => return Ok(Err(fault.into())),
         };
-        let several = parts.len() > 1;
-        let worked = parts.into_iter().filter_map(|part| {
-            let (name, worktree) = (part.name(), part.worktree.clone()?);
-            let below = if several { format!("{name}/") } else { String::new() };
-            Some(WorkedPart { part, worktree, name, below })
-        });
-        Ok(Ok(worked.collect()))
+        Ok(Ok(worked(parts)))
     }
+}
+
+fn worked(parts: Vec<WorkspacePart>) -> Vec<WorkedPart> {
+    let several = parts.len() > 1;
+    let worked = parts.into_iter().filter_map(|part| {
+        let (name, worktree) = (part.name(), part.worktree.clone()?);
+        let below = if several { format!("{name}/") } else { String::new() };
+        Some(WorkedPart { part, worktree, name, below })
+    });
+    worked.collect()
 }
 
 struct WorkedPart {

@@ -162,7 +162,7 @@ impl Sides {
     async fn changes(&self, query: &ChangesQuery) -> Result<WorktreeChanges, WorktreeFault> {
         let mut files = self.files(query).await?;
         self.mark_generated(&mut files).await;
-        choose(&mut files, &query.patch)?;
+        let next = choose(&mut files, &query.patch)?;
         let chosen: Vec<&RawChange> = files.iter().filter(|raw| raw.file.is_in_patch).collect();
         let patch = match &query.patch {
             PatchWish::None => None,
@@ -185,6 +185,7 @@ impl Sides {
             base: self.base.clone(),
             head: self.head.clone(),
             since: self.since,
+            next,
             patch,
             texts,
         })
@@ -264,26 +265,30 @@ impl Sides {
     }
 }
 
-/// Marks the files that the patch has.
-fn choose(files: &mut [RawChange], wish: &PatchWish) -> Result<(), WorktreeFault> {
+/// Marks the files that the patch has, and returns the number of the file with which the next page begins.
+fn choose(files: &mut [RawChange], wish: &PatchWish) -> Result<Option<usize>, WorktreeFault> {
     match wish {
         PatchWish::None => {}
         PatchWish::File(path) => {
             let found = files.iter_mut().find(|raw| raw.file.path == *path);
             found.ok_or_else(|| WorktreeFault::NotChanged(path.clone()))?.file.is_in_patch = true;
         }
-        PatchWish::Page { files_max, lines_max } => {
+        PatchWish::Page { from, files_max, lines_max } => {
             let (mut files_left, mut lines_left) = ((*files_max).min(PATHS_MAX), *lines_max);
-            for raw in files {
+            for (number, raw) in files.iter_mut().enumerate().skip(*from) {
                 let lines = raw.file.lines.map_or(0, |(added, removed)| added + removed);
-                if files_left > 0 && lines <= lines_left {
-                    (files_left, lines_left) = (files_left - 1, lines_left - lines);
-                    raw.file.is_in_patch = true;
+                if lines > *lines_max {
+                    continue;
                 }
+                if files_left == 0 || lines > lines_left {
+                    return Ok(Some(number));
+                }
+                (files_left, lines_left) = (files_left - 1, lines_left - lines);
+                raw.file.is_in_patch = true;
             }
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether a text is a whole id, so that git cannot take it for an option or a name.

@@ -158,7 +158,7 @@ fn bulk_form(page: &Page) -> Markup {
         form.row #bulk method="post" action="/board/bulk" {
             input type="hidden" name="once" value=(page.engine.fresh_id());
             select.input name="verb" aria-label="With the ticked cards" {
-                option value="" { "With the ticked" }
+                option value="" { "With the ticked cards" }
                 option value="sooner" { "Sooner" }
                 option value="later" { "Later" }
                 option value="run" { "Start agents" }
@@ -170,12 +170,14 @@ fn bulk_form(page: &Page) -> Markup {
     }
 }
 
-/// On a phone, links to the columns.
+/// On a phone, links to the columns, in the order in which they stand there.
 fn strip(columns: &[BoardColumn]) -> Markup {
     html! {
         nav.strip aria-label="Columns" { @for column in columns {
             @let state = State::at(column.column);
-            a href={ "#at-" (state.glyph()) } { (state.mark()) (column.count) }
+            a class={ "is-" (state.glyph()) } href={ "#at-" (state.glyph()) } {
+                (state.glyph_only()) (state.word()) " " (column.count)
+            }
         } }
     }
 }
@@ -235,7 +237,7 @@ fn lane_begins(cards: &[&BoardCard], n: usize) -> Option<Markup> {
         return None;
     }
     Some(html! {
-        li.lane id={ "lane-" (cards[n].task.id) } {
+        li.epic-head id={ "lane-" (cards[n].task.id) } {
             a href={ "/tasks/" (epic.name) } { bdi { (epic.title) } } span.faint.row-end { (epic.closed) "/" (epic.tasks) }
         }
     })
@@ -248,23 +250,25 @@ fn card_of(page: &Page, card: &BoardCard, now: Timestamp) -> Markup {
     html! {
         li.card id={ "card-" (task.id) } .is-dashed[State::of(task) == State::Blocked] {
             div.card-head {
-                @if page.acts() {
-                    input.above type="checkbox" form="bulk" name="task" value=(task.name())
-                        aria-label={ "Tick " (task.name()) };
-                }
-                (task_link(task.name()))
-                @if task.priority == 0 { span.urgent { "first" } }
-                span.row-end { @match live {
-                    Some(attempt) if task.phase == Phase::Working => (lease(attempt, now)),
+                span.id { (task.name()) }
+                @if task.priority == 0 { span.urgent { "P0" } }
+                @match live {
+                    Some(attempt) if task.phase == Phase::Working && attempt.lease().is_some() => (lease(attempt, now)),
                     _ => (age(task.phase_at, now)),
-                } }
-                @if page.acts() { (menu(card)) }
+                }
+                @if page.acts() {
+                    div.tools.above {
+                        input type="checkbox" form="bulk" name="task" value=(task.name())
+                            aria-label={ "Tick " (task.name()) };
+                        (menu(card))
+                    }
+                }
             }
             h3 { a.cover href={ "/tasks/" (task.name()) } data-row { bdi { (task.title) } } }
             (why_line(why))
             @if holder.is_some() || !task.checks.is_empty() {
                 div.card-foot {
-                    @if let Some(who) = holder { (actor(who)) } @else { span {} }
+                    @if let Some(who) = holder { (actor(who)) }
                     (pips(&task.checks))
                 }
             }
@@ -293,8 +297,8 @@ fn menu(card: &BoardCard) -> Markup {
         html! { button form="card" formaction={ "/tasks/" (task.name()) "/" (path) } data-row-key=[key] { (words) } }
     };
     html! {
-        details.menu.above {
-            summary.button.button-bare.button-small data-row-key="." aria-label={ "Verbs of " (task.name()) } { (icon("dots")) }
+        details.menu {
+            summary data-row-key="." aria-label={ "Verbs of " (task.name()) } { (icon("dots")) }
             div {
                 (item(Verb::Sooner, Some("+"))) (item(Verb::Later, Some("-")))
                 @if task.phase == Phase::Working {
@@ -302,7 +306,6 @@ fn menu(card: &BoardCard) -> Markup {
                     (item(Verb::Release, None))
                 }
                 @else if task.phase == Phase::Initial { (item(Verb::Run, None)) }
-                a href={ "/tasks/" (task.name()) } { "More" }
             }
         }
     }

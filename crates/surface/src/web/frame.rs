@@ -3,11 +3,11 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use callboard_domain::event::EventName;
-use callboard_engine::{EngineError, NavCounts, ProjectSeen};
+use callboard_engine::{BoardProjects, EngineError, NavCounts, ProjectSeen};
 use maud::{DOCTYPE, Markup, html};
 
 use super::events::concerned;
-use super::inbox::{self, InboxAsked};
+use super::inbox;
 use super::parts::{actor, icon};
 use super::{CONTENT_POLICY, Page, REFERRER_POLICY, cookie_of, flash};
 use crate::http::SignIn;
@@ -176,8 +176,8 @@ impl Page {
 
     /// The numbers beside the screens. People share one inbox of mail, an agent has its own.
     pub(super) async fn counts(&self) -> Result<NavCounts, EngineError> {
-        let query = inbox::query(self, &InboxAsked::default()).await?;
-        let mut counts = self.engine.nav_counts(&self.op(), query).await?;
+        let snoozed = inbox::snoozed(self).await?;
+        let mut counts = self.engine.nav_counts(&self.op(), BoardProjects::All, snoozed).await?;
         if let Some(own) = self.inbox() {
             counts.mail_unread = self.engine.mail_unread(&self.op(), Some(&own)).await?;
         }

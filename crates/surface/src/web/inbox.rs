@@ -98,18 +98,22 @@ async fn shown(
 }
 
 /// The rows that the reader asked for, without those that were put off.
-pub(super) async fn query(page: &Page, asked: &InboxAsked) -> Result<InboxQuery, EngineError> {
+async fn query(page: &Page, asked: &InboxAsked) -> Result<InboxQuery, EngineError> {
     let kinds = InboxKind::parse(&asked.kind).into_iter().collect();
+    let (snoozed, only_snoozed) = (snoozed(page).await?, !asked.snoozed.is_empty());
+    let wanted = InboxWanted { kinds, snoozed, only_snoozed, limit: 0 };
+    Ok(InboxQuery { projects: BoardProjects::All, wanted })
+}
+
+/// The keys that the reader put off, each until a moment.
+pub(super) async fn snoozed(page: &Page) -> Result<Vec<(String, Timestamp)>, EngineError> {
     let snoozed = page.engine.snooze_list(&page.op()).await?;
     // A snooze until a change is kept under the row's key, which a changed matter does not have.
     let until = |snooze: Snooze| match snooze.until {
         SnoozeUntil::Time(at) => (snooze.key, at),
         SnoozeUntil::Changes { .. } => (snooze.key, Timestamp(i64::MAX)),
     };
-    let snoozed = snoozed.into_iter().map(until).collect();
-    let only_snoozed = !asked.snoozed.is_empty();
-    let wanted = InboxWanted { kinds, snoozed, only_snoozed, limit: 0 };
-    Ok(InboxQuery { projects: BoardProjects::All, wanted })
+    Ok(snoozed.into_iter().map(until).collect())
 }
 
 /// Whether the org has no task yet.
@@ -232,7 +236,7 @@ pub(super) fn looks(cause: InboxCause) -> (Tone, &'static str, &'static str) {
         InboxCause::Blocker => (Tone::Late, "lock", "Blocked"),
         InboxCause::Disk => (Tone::Late, "warn", "Disk"),
         InboxCause::Plan => (Tone::Person, "plan", "Plan"),
-        InboxCause::Mail => (Tone::Plain, "mail", "Mail"),
+        InboxCause::Mail => (Tone::Quiet, "mail", "Mail"),
     }
 }
 

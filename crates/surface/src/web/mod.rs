@@ -31,6 +31,7 @@ mod knowledge;
 pub mod log;
 mod login;
 mod mail;
+mod packed;
 mod parts;
 mod plan;
 mod plans;
@@ -183,6 +184,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/settings/redeliver/{job}", post(settings::redeliver))
         .layer(middleware::from_fn(signed_in))
         .layer(middleware::from_fn(from_here))
+        .layer(middleware::from_fn(packed::pages))
         .with_state(engine)
 }
 

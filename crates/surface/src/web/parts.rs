@@ -200,10 +200,10 @@ pub(super) fn span(ms: i64) -> String {
     span_words(ms)
 }
 
-/// The age of a moment. The script keeps it fresh; the whole time is in the title.
+/// The age of a moment. The script keeps it fresh and shows the whole time under the pointer: a board has hundreds of them,
+/// so that a title of each would count.
 pub(super) fn age(at: Timestamp, now: Timestamp) -> Markup {
-    let text = rfc3339_ms(at);
-    html! { time.faint datetime=(text) title=(text) data-age { (span(now.ms_since(at))) } }
+    html! { time.faint datetime=(rfc3339_ms(at)) data-age { (span(now.ms_since(at))) } }
 }
 
 /// The age of a moment in a sentence.
@@ -227,7 +227,11 @@ pub(super) fn pip(check: &Check) -> Markup {
         "stale" => ("stale", Tone::Late),
         _ => ("open", Tone::Quiet),
     };
-    html! { span class={ "glyph " (tone.class()) } { (icon(&format!("{shape}-{glyph}"))) } }
+    html! {
+        svg class={ "icon glyph " (tone.class()) } aria-hidden="true" {
+            use href={ "/icons.svg#" (shape) "-" (glyph) } {}
+        }
+    }
 }
 
 /// The pips of all checks, and how many of them pass.

@@ -21,7 +21,6 @@ use callboard_engine::{
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::diff::DiffCaps;
 use super::frame::{Screen, View};
 use super::parts::{State, Tone, actor, ago, note, span};
 use super::query::address;
@@ -48,6 +47,10 @@ const KEYS: &[(&str, &str)] = &[
 
 /// How many tasks the confirmation of a merge names.
 const WAITERS_SHOWN: usize = 5;
+/// How much of a change comes at once. Git, the colours of the code and the browser take their time for each line; the
+/// script fetches the next files when the reader gets near them.
+const WINDOW_FILES: usize = 100;
+const WINDOW_LINES: u64 = 3_000;
 
 /// The state of the page in its address.
 #[derive(Clone, Default, Deserialize)]
@@ -69,6 +72,9 @@ pub(super) struct ReviewAsked {
     pub ws: String,
     #[serde(default)]
     pub context: Option<u32>,
+    /// The number of the first file that is shown; without it the first of all.
+    #[serde(default)]
+    pub from: Option<usize>,
 }
 
 impl ReviewAsked {
@@ -186,8 +192,9 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
     let tree = page.engine.review_work(&op, id).await?;
     let patch = match asked.file.as_str() {
         "" => PatchWish::Page {
-            files_max: DiffCaps::PAGE.files,
-            lines_max: DiffCaps::PAGE.page_lines as u64,
+            from: asked.from.unwrap_or_default(),
+            files_max: WINDOW_FILES,
+            lines_max: WINDOW_LINES,
         },
         path => PatchWish::File(path.to_owned()),
     };
@@ -199,7 +206,11 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         texts: true,
         ..ChangesQuery::default()
     };
-    let changes = page.engine.workspace_changes(&op, &seen.card, &query).await?;
+    let (changes, overlaps) = tokio::join!(
+        page.engine.review_changes(&op, &seen, &query),
+        page.engine.review_overlaps(&op, &seen)
+    );
+    let (changes, overlaps) = (changes?, overlaps?);
     let sent = page.engine.review_comments_list(&op, id).await?;
     let viewed = page.engine.review_viewed_list(&op, id).await?;
     let drafts = match page.acts() {
@@ -212,7 +223,6 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         false => page.engine.review_reject_preview(&op, id, &rejection).await?,
     };
     let tails = tails(page, &seen.card.record.task).await;
-    let overlaps = page.engine.review_overlaps(&op, &seen).await?;
     let next = page.engine.review_after(&op, id).await?;
     let mut lets_start = page.engine.task_waiters(&op, id, WAITERS_SHOWN).await?;
     lets_start.retain(|task| task.open_deps == 1);

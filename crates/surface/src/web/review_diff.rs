@@ -47,7 +47,10 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
     let said = said_in(page, reviewing, asked);
     let acts = acts_in(page, reviewing);
     let kept = asked.kept();
-    let caps = if asked.file.is_empty() { DiffCaps::PAGE } else { DiffCaps::FILE };
+    let (caps, before) = match asked.file.is_empty() {
+        true => (DiffCaps::PAGE, asked.from.unwrap_or_default()),
+        false => (DiffCaps::FILE, 0),
+    };
     let mut shown = Vec::new();
     for part in parts {
         let marked: Vec<&str> = part
@@ -68,6 +71,8 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             is_split: asked.view == "split",
             context: asked.context.unwrap_or(3),
             caps,
+            before,
+            next: part.changes.next,
             may_comment: page.acts(),
             facts: &facts,
             said: &said,
@@ -86,13 +91,18 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
                 is_here: here.contains(&&*file.path),
             })
             .collect();
-        let rest: Vec<TreeEntry> = entries.iter().filter(|entry| !entry.is_here).cloned().collect();
+        // Files of earlier pages stand there.
+        let rest = entries.iter().skip(before).filter(|entry| !entry.is_here);
+        let rest: Vec<TreeEntry> = rest.cloned().collect();
         shown.push(html! {
             @if parts.len() > 1 { h2.repo { bdi { (part.name) } } }
             @match part.changes.since {
                 ChangesSince::Rebased => p.soft { "The branch was rebased. Shown is what changed besides." },
                 ChangesSince::Unknown => p.soft { "The branch was rebased and your last look cannot be compared; everything is shown." },
                 ChangesSince::Base | ChangesSince::Look => {}
+            }
+            @if before > 0 {
+                p.soft { (before) " files stand before these. " a href=(reviewing.address()) { "From the first file" } }
             }
             @if part.changes.files.is_empty() {
                 p.soft {

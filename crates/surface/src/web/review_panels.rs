@@ -73,7 +73,7 @@ fn answered(reviewing: &Reviewing) -> Markup {
 fn ask(seen: &CommentSeen) -> Markup {
     let comment = &seen.sent.comment;
     html! {
-        a href={ "#" (anchor(&comment.path)) } { bdi { (comment.path) } ":" (comment.first_line) } " "
+        a href={ (address(&[], &[("file", &*comment.path)])) "#" (anchor(&comment.path)) } { bdi { (comment.path) } ":" (comment.first_line) } " "
         (answer_tag(seen))
     }
 }

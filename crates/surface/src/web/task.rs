@@ -35,7 +35,7 @@ const PARTS_SHOWN: usize = 200;
 const ATTEMPTS_SHOWN: usize = 20;
 const DEPS_SHOWN: usize = 20;
 /// How many verbs stand in the row; the others are below `More`.
-const VERBS_SHOWN: usize = 3;
+const VERBS_SHOWN: usize = 2;
 const KEYS: &[(&str, &str)] = &[
     ("w", "write to its agent"),
     ("c", "run the checks"),
@@ -185,8 +185,10 @@ pub(super) async fn shown(
         @if let Some(words) = fault {
             div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } })) }
         }
-        div #head data-live { (head(seen)) }
-        @if page.acts() { (acts(page, seen)) }
+        div.head-row.task-head {
+            div #head data-live { (head(seen)) }
+            @if page.acts() { (acts(page, seen)) }
+        }
         @if !task.is_plan { div.phases-box #phases data-live { (phases(seen)) } }
         div #task data-live {
             div.sided {
@@ -221,7 +223,6 @@ fn head(seen: &TaskSeen) -> Markup {
             h1 { bdi { (task.title) } }
             div.dots {
                 (seen.state().badge())
-                @if task.label != seen.state().word().to_lowercase() { span { (task.label) } }
                 @if let Some(who) = task.assignee.as_ref().or(live.map(|live| &live.actor)) { (actor(who)) }
                 @if let Some(attempt) = live { (lease(attempt, seen.now)) span { "fence " (attempt.fence) } }
                 @if let Some(epic) = &seen.epic { span { "part of " (title_link(epic)) } }
@@ -279,7 +280,7 @@ fn phases(seen: &TaskSeen) -> Markup {
     let steps = [first, State::Working, State::Review, last];
     html! {
         ol.phases aria-label="Phases" { @for (step, state) in steps.into_iter().enumerate() {
-            li.is-past[step < at] .is-here[step == at] aria-current=[(step == at).then_some("step")] {
+            li class=[(step == at).then(|| format!("is-here {}", state.tone().class()))] aria-current=[(step == at).then_some("step")] {
                 @match step.cmp(&at) {
                     Ordering::Less => (State::Done.glyph_only()),
                     Ordering::Equal => (state.glyph_only()),
@@ -482,7 +483,8 @@ fn side(page: &Page, seen: &TaskSeen) -> Markup {
             h2.box-head { "Details" }
             dl.facts.box-body {
                 dt { "Id" } dd { code { (task.id) } }
-                dt { "Priority" } dd { (task.priority) @if task.priority == 0 { " " span.urgent { "first" } } }
+                dt { "Status" } dd { (task.label) ", phase " (task.phase.as_str()) }
+                dt { "Priority" } dd { (task.priority) @if task.priority == 0 { " " span.urgent { "P0" } } }
                 dt { "Worked on" } dd { (match card.mode { Mode::Auto => "by an agent alone", Mode::Pair => "with a person" }) }
                 @if let Some(agent) = &card.agent { dt { "Agent" } dd { (agent) } }
                 @if let Some(branch) = branch { dt { "Branch" } dd { code { (branch) } } }

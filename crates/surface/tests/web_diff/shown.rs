@@ -29,6 +29,8 @@ impl Around {
             is_split,
             context: 3,
             caps,
+            before: 0,
+            next: None,
             may_comment: true,
             facts: &self.facts,
             said: &self.said,

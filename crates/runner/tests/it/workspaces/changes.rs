@@ -12,7 +12,7 @@ use callboard_runner::LocalWorktrees;
 use super::{commit, head, make, status, write};
 use crate::fixture::{Repo, git_in};
 
-const ALL: PatchWish = PatchWish::Page { files_max: 400, lines_max: 20_000 };
+const ALL: PatchWish = PatchWish::Page { from: 0, files_max: 400, lines_max: 20_000 };
 
 async fn try_changes(
     worktree: &Worktree,
@@ -93,18 +93,23 @@ async fn a_page_leaves_out_what_does_not_fit_and_one_file_can_be_had_alone() {
         let files = changes.files.iter().filter(|file| file.is_in_patch);
         files.map(|file| file.path.clone()).collect::<Vec<_>>()
     };
-    let limits = |files_max, lines_max| ChangesQuery {
-        patch: PatchWish::Page { files_max, lines_max },
+    let limits = |from, files_max, lines_max| ChangesQuery {
+        patch: PatchWish::Page { from, files_max, lines_max },
         ..ChangesQuery::default()
     };
-    for (files_max, lines_max, wanted) in [
-        (9, 200, vec!["b/large.txt", "c.txt", "d.txt", "moved.txt"]),
-        (9, 50, vec!["c.txt", "d.txt", "moved.txt"]),
-        (1, 200, vec!["b/large.txt"]),
-        (0, 200, vec![]),
+    for (from, files_max, lines_max, wanted, next) in [
+        (0, 9, 200, vec!["b/large.txt", "c.txt", "d.txt", "moved.txt"], None),
+        (0, 9, 50, vec!["c.txt", "d.txt", "moved.txt"], None),
+        (0, 1, 200, vec!["b/large.txt"], Some(1)),
+        (1, 2, 200, vec!["c.txt", "d.txt"], Some(3)),
+        (1, 9, 3, vec!["c.txt"], Some(2)),
+        (3, 2, 200, vec!["moved.txt"], None),
+        (9, 2, 200, vec![], None),
+        (0, 0, 200, vec![], Some(0)),
     ] {
-        let found = changes(&worktree, &limits(files_max, lines_max)).await;
-        assert_eq!(in_patch(&found), wanted, "{files_max} {lines_max}");
+        let found = changes(&worktree, &limits(from, files_max, lines_max)).await;
+        assert_eq!(in_patch(&found), wanted, "{from} {files_max} {lines_max}");
+        assert_eq!(found.next, next, "{from} {files_max} {lines_max}");
         let patch = found.patch.expect("wanted");
         assert_eq!(patch.matches("diff --git ").count(), wanted.len(), "{patch}");
         assert_eq!(found.files.len(), 4);

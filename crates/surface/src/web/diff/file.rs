@@ -59,6 +59,10 @@ pub struct DiffView<'v> {
     /// The number of lines around a change.
     pub context: u32,
     pub caps: DiffCaps,
+    /// How many files stand on earlier pages.
+    pub before: usize,
+    /// The number of the file with which the next page begins.
+    pub next: Option<usize>,
     /// Whether the reader may comment.
     pub may_comment: bool,
     pub facts: &'v HashMap<String, FileFacts>,
@@ -207,8 +211,17 @@ fn list(others: &[(&str, Option<(usize, usize)>)], shown: usize, view: &DiffView
     html! {
         section.others {
             p.limit {
-                @if shown == 0 { (others.len()) " files are not shown here:" }
-                @else { "The first " (shown) " files are shown. " (others.len()) " more:" }
+                @match (shown, view.before) {
+                    (0, _) => { (others.len()) " files are not shown here:" }
+                    (_, 0) => { "The first " (shown) " files are shown. " (others.len()) " more:" }
+                    (_, before) => {
+                        "Files " (before + 1) " to " (before + shown) " are shown. " (others.len()) " more:"
+                    }
+                }
+            }
+            @if let Some(next) = view.next {
+                @let next = next.to_string();
+                p { a.button data-next href=(address(view.kept, &[("from", &*next)])) { "Show the next files" } }
             }
             ul { @for (path, lines) in others.iter().take(LISTED_MAX) {
                 li { a href=(view.address_of(path)) { bdi { (VisibleText(path)) } } (counts(*lines)) }

@@ -14,8 +14,10 @@ pub const PAINTED_BYTES_MAX: usize = 300 * 1024;
 const PAINTED_LINES_MAX: usize = 5_000;
 /// A longer line stays plain: patterns may take long on it.
 const LINE_BYTES_MAX: usize = 1_000;
-/// How long the files of one page may take together.
-const TIME_MAX: Duration = Duration::from_millis(800);
+/// How long a page waits for its files.
+const TIME_MAX: Duration = Duration::from_millis(300);
+/// How long the files that did not get ready in time may take, for the next page that shows them.
+const LATER_MAX: Duration = Duration::from_secs(10);
 /// How many spans are kept, over all files: about 16 MB.
 const KEPT_SPANS_MAX: usize = 1_000_000;
 /// How many files are kept, so that files without a span are bounded too.
@@ -72,29 +74,40 @@ impl PaintShop {
     /// The classes of these files, by the ids of their contents. A file that stays plain has none.
     pub async fn paint(&self, orders: Vec<PaintOrder>) -> HashMap<String, Arc<FilePaint>> {
         let shop = self.clone();
-        let work = move || shop.paint_within(orders, Instant::now() + TIME_MAX);
-        tokio::task::spawn_blocking(work).await.unwrap_or_default()
+        let work = move || {
+            let painted = shop.paint_within(&orders, Instant::now() + TIME_MAX);
+            (shop, orders, painted)
+        };
+        let Ok((shop, mut orders, painted)) = tokio::task::spawn_blocking(work).await else {
+            return HashMap::new();
+        };
+        orders.retain(|order| !painted.contains_key(&order.blob));
+        if !orders.is_empty() {
+            let later = move || shop.paint_within(&orders, Instant::now() + LATER_MAX);
+            drop(tokio::task::spawn_blocking(later));
+        }
+        painted
     }
 
     fn paint_within(
         &self,
-        orders: Vec<PaintOrder>,
+        orders: &[PaintOrder],
         deadline: Instant,
     ) -> HashMap<String, Arc<FilePaint>> {
         let mut painted = HashMap::new();
         for PaintOrder { blob, path, text } in orders {
-            let Some(syntax) = syntax_of(&path) else { continue };
+            let Some(syntax) = syntax_of(path) else { continue };
             let key = (blob.clone(), syntax.name.as_str());
             let known = self.kept().by_key.get(&key).cloned();
             let paint = match known {
                 Some(paint) => paint,
                 // Nothing is kept of a file that took too long: the machine may only have been busy.
-                None => match paint_with(syntax, &text, deadline) {
+                None => match paint_with(syntax, text, deadline) {
                     Some(paint) => self.keep(key, Arc::new(paint)),
                     None => continue,
                 },
             };
-            painted.insert(blob, paint);
+            painted.insert(blob.clone(), paint);
         }
         painted
     }
@@ -325,9 +338,9 @@ mod tests {
             path: "a.rs".into(),
             text: "let x = 1;\n".into(),
         };
-        let first = shop.paint_within(vec![order(0)], later());
+        let first = shop.paint_within(&[order(0)], later());
         // A kept result costs no time.
-        let again = shop.paint_within(vec![order(0)], Instant::now() - Duration::from_secs(1));
+        let again = shop.paint_within(&[order(0)], Instant::now() - Duration::from_secs(1));
         assert!(Arc::ptr_eq(&first["0"], &again["0"]));
         for number in 0..KEPT_FILES_MAX + 10 {
             shop.keep((number.to_string(), "Rust"), Arc::new(FilePaint::default()));

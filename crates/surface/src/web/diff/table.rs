@@ -54,7 +54,7 @@ impl FileTable<'_> {
             (left, before) = (left - shown, Some(hunk.new_start.saturating_add(hunk.new_count)));
         }
         rows.push(self.end(left));
-        let class = if self.is_split { "diff split" } else { "diff" };
+        let class = if self.is_split { "diff sides" } else { "diff" };
         let table = html! { table class=(class) { tbody { @for row in rows { (row) } } } };
         let all = self.said.into_iter().flatten();
         let astray = all.filter(|(place, _)| !placed.contains(*place)).map(|(_, said)| said);

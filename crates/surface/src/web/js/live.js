@@ -92,6 +92,10 @@ function freshen() {
   }
 }
 
+document.addEventListener("pointerover", ({ target }) => {
+  const time = target.closest("time[data-age]");
+  if (time) time.title = time.dateTime;
+});
 dot?.addEventListener("click", () => {
   isPaused = !isPaused;
   show();

@@ -125,10 +125,37 @@ document.addEventListener("submit", async (event) => {
   renew();
 });
 
+// A long change comes in parts: the next files are fetched when the link to them comes near.
+const ahead = new IntersectionObserver(
+  (seen) => seen.filter((one) => one.isIntersecting).forEach((one) => grow(one.target)),
+  { rootMargin: "1500px" },
+);
+const watch = () => document.querySelectorAll("[data-next]").forEach((link) => ahead.observe(link));
+
+async function grow(link) {
+  ahead.unobserve(link);
+  const answer = await fetch(link.href);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  // The work moved on: its files are others now, and the link stays.
+  if (page.querySelector(".review")?.dataset.head !== diff.dataset.head) return;
+  const parts = (root) => [...root.querySelectorAll(".files")];
+  const place = parts(document).indexOf(link.closest(".files"));
+  link.closest(".others").replaceWith(...parts(page)[place].children);
+  // The tree leads to files on this page instead of pages of their own.
+  const links = [...document.querySelectorAll(".tree a")];
+  [...page.querySelectorAll(".tree a")].forEach((one, index) => {
+    const target = one.getAttribute("href");
+    if (target.startsWith("#")) links[index]?.setAttribute("href", target);
+  });
+  watch();
+}
+
 // The head of the page is live, the diff is not: when the work moves on, a line says so and leads to the new commits.
 const head = document.querySelector("#review-head");
 const moved = document.querySelector("#review-moved");
 const diff = document.querySelector(".review");
+watch();
 if (head && moved && diff) {
   new MutationObserver(() => {
     const now = document.querySelector("#review-head")?.dataset.head;
