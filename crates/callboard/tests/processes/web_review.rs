@@ -162,7 +162,8 @@ fn a_review_names_its_neighbours_and_drafts_go_along_with_their_lines() {
     assert!(!page.contains("is at work on"), "nothing at work changes the file: {page}");
     cli(folder, &["reject", &two, "-m", "Not yet."]);
     // Under load a page leaves the comparison out, and says so.
-    let compared = || Some(site.get(&path).text).filter(|page| !page.contains("Not every task at work"));
+    let compared =
+        || Some(site.get(&path).text).filter(|page| !page.contains("Not every task at work"));
     let page = std::iter::repeat_with(compared).flatten().next().unwrap();
     assert!(!page.contains("data-key=\"u\""), "no other review waits: {page}");
     assert!(page.contains(">P-2</a> is at work on "), "{page}");
