@@ -253,7 +253,7 @@ impl Command {
             | Command::WorkGone { job, .. }
             | Command::RunHold { job, .. }
             | Command::RunUse { job, .. }
-            | Command::RunCommit { job, .. } => Needs {
+            | Command::RunCommit(job, ..) => Needs {
                 job: Some(*job),
                 dependents: true,
                 card: true,

@@ -62,7 +62,7 @@ impl Command {
             | Self::RunKeep { .. }
             | Self::RunHold { .. }
             | Self::RunUse { .. }
-            | Self::RunCommit { .. }
+            | Self::RunCommit(..)
             | Self::RunSettle(_)
             | Self::RunEnd { .. }
             | Self::RunCancel { .. }

@@ -211,16 +211,11 @@ pub enum Command {
     RunUse {
         job: JobId,
         fence: u64,
-        /// The agent that worked or reviewed.
         agent: Actor,
         usage: RunUsage,
     },
-    /// Records the commit at which a run left its task's work.
-    RunCommit {
-        job: JobId,
-        fence: u64,
-        commit: RunCommit,
-    },
+    /// Records the head at which the run of a job left its task's work. The number is the run's fence.
+    RunCommit(JobId, u64, RunCommit),
     /// Records the effects of time on a job; does nothing when there are none.
     RunSettle(RunSettle),
     RunEnd {

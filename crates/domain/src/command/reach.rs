@@ -91,7 +91,7 @@ impl Command {
             | Self::RunKeep { job, .. }
             | Self::RunHold { job, .. }
             | Self::RunUse { job, .. }
-            | Self::RunCommit { job, .. }
+            | Self::RunCommit(job, ..)
             | Self::RunEnd { job, .. }
             | Self::RunCancel { job }
             | Self::RunArtifact { job, .. }

@@ -125,7 +125,7 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::RunUse { job, fence, agent, usage } => {
             output::run_use(world, (*job, *fence), agent, *usage, now)
         }
-        Command::RunCommit { job, fence, commit } => {
+        Command::RunCommit(job, fence, commit) => {
             output::run_commit(world, (*job, *fence), commit, now)
         }
         Command::RunHold { job, fence, left } => output::run_hold(world, *job, *fence, left, now),

@@ -552,8 +552,7 @@ impl Engine {
         let LeasedRun { org, job, fence } = &ground.taken;
         let (head, commits) = (state.head, state.commits);
         let commit = RunCommit { head, commits, is_leftovers };
-        let (job, fence) = (*job, *fence);
-        match self.act_as_runner(org, Command::RunCommit { job, fence, commit }).await {
+        match self.act_as_runner(org, Command::RunCommit(*job, *fence, commit)).await {
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }

@@ -38,7 +38,7 @@ pub(super) struct SearchAsked {
 }
 
 /// What the words fit.
-struct Found {
+struct SearchFound {
     tasks: Vec<Task>,
     agents: Vec<Actor>,
     jobs: Vec<JobLine>,
@@ -83,7 +83,7 @@ fn came_from(headers: &HeaderMap) -> Option<String> {
     (is_here && !path.starts_with("/search")).then_some(path)
 }
 
-impl Found {
+impl SearchFound {
     fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.agents.is_empty() && self.jobs.is_empty()
     }
@@ -118,14 +118,14 @@ impl Found {
     }
 }
 
-async fn search(page: &Page, words: &str, limit: usize) -> Result<Found, EngineError> {
+async fn search(page: &Page, words: &str, limit: usize) -> Result<SearchFound, EngineError> {
     if words.is_empty() {
-        return Ok(Found { tasks: Vec::new(), agents: Vec::new(), jobs: Vec::new() });
+        return Ok(SearchFound { tasks: Vec::new(), agents: Vec::new(), jobs: Vec::new() });
     }
     let tasks = tasks(page, words, limit).await?;
     let agents = page.engine.actor_search(&page.op(), words, limit).await?;
     let jobs = jobs(page, words, &tasks, limit).await?;
-    Ok(Found { tasks, agents, jobs })
+    Ok(SearchFound { tasks, agents, jobs })
 }
 
 /// The task with this short name, then tasks on the board whose titles have these words.
