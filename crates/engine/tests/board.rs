@@ -12,6 +12,7 @@ use callboard_domain::command::{
 };
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
