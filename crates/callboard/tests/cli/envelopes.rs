@@ -70,6 +70,7 @@ fn every_list_has_the_documented_envelope() {
         ("pull.list", &["pull", "list"], false),
         ("webhook.list", &["webhook", "list"], false),
         ("job.list", &["job", "list"], false),
+        ("gc", &["gc"], false),
     ];
     for (name, command, is_filled) in lists {
         let printed = world.ok(&[*command, &["--json"]].concat()).json();

@@ -81,6 +81,7 @@ fn no_command_lets_a_terminal_obey_an_agent() {
         &["task", "show", &id],
         &["next"],
         &["status"],
+        &["gc"],
         &["review"],
         &["review", &id],
         &["log"],

@@ -16,3 +16,4 @@ pub(crate) mod stop;
 pub(crate) mod tell;
 pub(crate) mod token;
 pub(crate) mod work;
+pub(crate) mod work_log;

@@ -1,12 +1,10 @@
 //! Agents that work on a task alone, on the board's behalf or as a member of a crew, from the runner's side: admit one
 //! when there is a place, make the workspace, let it work while the lease is kept, keep its output, record its end.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
 use callboard_domain::board::settings::BoardSettings;
@@ -17,12 +15,12 @@ use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
-use callboard_domain::runs::run::{ArtifactName, Run, RunCommit};
+use callboard_domain::runs::run::{Run, RunCommit};
 use callboard_domain::runs::work::ending::{Ending, ending};
 use callboard_domain::runs::work::{Role, WorkEnd, WorkOrder};
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
-use callboard_store::{DueJob, Store};
+use callboard_store::DueJob;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -33,7 +31,6 @@ use crate::board::workspace::WorkspacePart;
 use crate::board::workspace::leftovers;
 use crate::context::Principal;
 use crate::ports::{Door, DoorKey, Up, WorkReport, Worked, Workers};
-use crate::runs::follow::{TailKeeper, keep_paced};
 use crate::runs::patch::{AsksFor, LeasedRun};
 use crate::runs::queue::run_of;
 use crate::runs::token::RunPass;
@@ -89,26 +86,6 @@ enum Told {
     Unwanted,
     /// The agent did not come up in time.
     Late,
-}
-
-/// Keeps the tail of a run's output.
-struct TailOf<'a> {
-    store: &'a dyn Store,
-    taken: &'a LeasedRun,
-}
-
-#[async_trait]
-impl TailKeeper for TailOf<'_> {
-    async fn is_followed(&self) -> bool {
-        self.store.run_is_followed(self.taken.job).await.unwrap_or(false)
-    }
-
-    async fn keep(&self, text: String) {
-        let LeasedRun { org, job, fence } = self.taken;
-        if let Err(error) = self.store.run_tail_put(org, *job, *fence, &text).await {
-            tracing::info!(%error, %job, "cannot keep an agent's output so far");
-        }
-    }
 }
 
 /// The result of trying to begin a run.
@@ -478,46 +455,6 @@ impl Engine {
         let now = self.parts.store.task(&ground.taken.org, ground.record.task.id).await?;
         let asked = now.is_some_and(|record| record.task.phase == Phase::Review);
         Ok(asked || ending == Some(&Ending::Complete))
-    }
-
-    /// Keeps the output so far for readers, without an event.
-    async fn work_tail_keep(
-        &self,
-        taken: &LeasedRun,
-        heard: watch::Receiver<String>,
-    ) -> Infallible {
-        keep_paced(&TailOf { store: &*self.parts.store, taken }, heard).await;
-        std::future::pending().await
-    }
-
-    /// Turns the kept tail of a lost run into its log.
-    async fn work_tail_save(&self, taken: &LeasedRun) -> Result<(), EngineError> {
-        match self.parts.store.run_tail(&taken.org, taken.job).await? {
-            Some(tail) => self.work_logs_keep(taken, tail.fence, tail.text).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Appends a run's log to the job's logs, in place of its tail. The logs of earlier runs stay.
-    async fn work_logs_keep(
-        &self,
-        taken: &LeasedRun,
-        of: u64,
-        logs: String,
-    ) -> Result<(), EngineError> {
-        let now = self.parts.store.run(&taken.org, taken.job).await?;
-        let earlier = now.and_then(|now| now.record.run.artifact(ArtifactName::Logs).cloned());
-        let earlier = match earlier {
-            Some(earlier) => self.artifact_text(&taken.org, &earlier).await?.unwrap_or_default(),
-            None => String::new(),
-        };
-        let text = earlier + &logs;
-        let (org, job, fences) = (&taken.org, taken.job, (taken.fence, of));
-        match self.artifact_put_of(org, job, fences, ArtifactName::Logs, text).await {
-            Ok(()) => Ok(self.parts.store.run_tail_drop(job, of).await?),
-            Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     /// Commits an agent's uncommitted changes; changes that cannot be committed stay where they are. Returns whether
