@@ -495,7 +495,7 @@ async fn a_fresh_worktree_builds_a_rust_project() {
         "Cargo.toml",
         "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
     );
-    repo.write("Cargo.lock", "version = 3\n\n[[package]]\nname = \"shop\"\nversion = \"0.1.0\"\n");
+    repo.write(".gitignore", "*.o\ntarget/\n.env*\nCargo.lock\n");
     repo.write("src/main.rs", "fn main() { print!(\"{}\", include_str!(\"../.env\")); }\n");
     repo.write(".worktreeinclude", ".env\n");
     repo.commit("a Rust project");
