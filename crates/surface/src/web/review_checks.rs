@@ -85,17 +85,15 @@ pub(super) fn checks(page: &Page, panel: &CheckPanel<'_>) -> Markup {
 fn run_form(page: &Page, panel: &CheckPanel<'_>, index: Option<usize>) -> Markup {
     let (task, denied) = (panel.task, why_not(page, PersonVerb::RunChecks));
     let (words, key) = panel.run;
-    let label = match index {
-        Some(index) => format!("Run check {} again", index + 1),
-        None => format!("{words}: all checks"),
-    };
+    // The button of one check has no words; that of all checks has, and they are its name.
+    let label = index.map(|index| format!("Run check {} again", index + 1));
     html! {
         form method="post" action={ "/tasks/" (task.name()) "/check" } {
             input type="hidden" name="once" value=(page.engine.fresh_id());
             input type="hidden" name="next" value=(panel.back);
             @if let Some(index) = index { input type="hidden" name="check" value=(index); }
             button.button.button-bare.button-small disabled[denied.is_some()] title=[denied.as_deref()]
-                aria-label=(label) data-busy="Running" data-key=[key.filter(|_| index.is_none())] {
+                aria-label=[label] data-busy="Running" data-key=[key.filter(|_| index.is_none())] {
                 (icon("again")) @if index.is_none() { (words) @if let Some(key) = key { kbd { (key) } } }
             }
         }
