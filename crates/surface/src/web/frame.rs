@@ -351,7 +351,8 @@ fn palette() -> Markup {
         div.palette #palette popover role="dialog" aria-label="Search" {
             form action="/search" role="search" {
                 (icon("search"))
-                input name="q" aria-label="Search tasks, agents, jobs and pages" placeholder="Search or jump to" autocomplete="off";
+                // The focus moves while the palette opens, so that no letter of a quick typist presses a key of the page.
+                input name="q" autofocus aria-label="Search tasks, agents, jobs and pages" placeholder="Search or jump to" autocomplete="off";
             }
             div data-here {}
             div data-found { (places("")) }
