@@ -1,4 +1,4 @@
-//! `callboard export`: the board as a file for people, or as one that `callboard import` reads.
+//! `callboard export`: the tasks as a file that `callboard import` reads, for programs or for people.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::output::{Exit, Failure, Object};
 
 /// Write the tasks of this project to a file
 ///
-/// .jsonl can be imported again; .md and .html are for people. The file must not be there yet.
+/// .jsonl is for programs, .md and .html are for people; each can be imported again. The file must not be there yet.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  callboard export backlog.jsonl --closed\n  callboard export - --format md"

@@ -124,15 +124,20 @@ fn an_export_is_imported_as_the_tasks_it_was_made_of() {
     let own = import(&from, &[path, "--closed"]).json();
     assert_eq!((own["known"].as_u64(), own["made"].as_array().map(Vec::len)), (Some(4), Some(0)));
 
-    let to = World::project();
-    let done = import(&to, &[path, "--closed"]).json();
-    assert_eq!((done["made"].as_array().map(Vec::len), &done["lost"]), (Some(4), &json!([])));
-    let (mut left, mut right) = (exported(&from), exported(&to));
-    for list in [&mut left, &mut right] {
-        list.sort_by_key(|task| task["title"].to_string());
+    for format in ["jsonl", "md", "html"] {
+        let file = from.root().join(format!("again.{format}"));
+        let path = file.to_str().expect("a path");
+        from.ok(&["export", path, "--closed"]);
+        let to = World::project();
+        let done = import(&to, &[path, "--closed"]).json();
+        assert_eq!((done["made"].as_array().map(Vec::len), &done["lost"]), (Some(4), &json!([])));
+        let (mut left, mut right) = (exported(&from), exported(&to));
+        for list in [&mut left, &mut right] {
+            list.sort_by_key(|task| task["title"].to_string());
+        }
+        assert_eq!(left, right, "{format}");
+        assert_eq!(import(&to, &[path, "--closed"]).json()["made"], json!([]), "{format}");
     }
-    assert_eq!(left, right);
-    assert_eq!(import(&to, &[path, "--closed"]).json()["made"], json!([]));
     let html = from.ok(&["export", "-", "--format", "html"]).stdout;
     assert!(
         html.contains("remember &lt;b&gt;this&lt;/b&gt;") && !html.contains("<script"),

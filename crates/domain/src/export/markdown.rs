@@ -1,5 +1,5 @@
-//! Tasks as a Markdown document: a checkbox for each, the rest indented below it. `callboard import` reads the
-//! checkboxes; the other lines become text of the task.
+//! Tasks as a Markdown document: a checkbox for each, the rest indented below it. Once the document was edited, `callboard
+//! import` reads the checkboxes; the other lines become text of the task.
 
 use super::facts;
 use crate::import::ImportedTask;

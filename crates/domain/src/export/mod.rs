@@ -1,9 +1,10 @@
-//! The tasks of a project as one text: lines that can be imported again, or a document for people. Pure.
+//! The tasks of a project as one text: lines, or a document for people that holds the lines too. `callboard import` reads
+//! each of them. Pure.
 
 mod html;
 mod markdown;
 
-use crate::import::{ImportedTask, line};
+use crate::import::{ImportedTask, embed, line};
 use crate::words::words;
 
 words! {
@@ -20,8 +21,8 @@ impl ExportFormat {
     pub fn render(self, project: &str, tasks: &[ImportedTask]) -> String {
         match self {
             ExportFormat::Jsonl => tasks.iter().map(|task| line(task) + "\n").collect(),
-            ExportFormat::Markdown => markdown::render(project, tasks),
-            ExportFormat::Html => html::render(project, tasks),
+            ExportFormat::Markdown => embed(&markdown::render(project, tasks), tasks),
+            ExportFormat::Html => embed(&html::render(project, tasks), tasks),
         }
     }
 }

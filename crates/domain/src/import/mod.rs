@@ -4,6 +4,7 @@
 mod backlog;
 mod beads;
 mod csv;
+mod embedded;
 mod forge;
 mod jsonl;
 mod markdown;
@@ -19,7 +20,9 @@ use crate::limits::{IMPORT_BYTES_MAX, IMPORTED_AT_ONCE_MAX, REFERENCE_CHARS_MAX,
 use crate::policy::Phase;
 use crate::text::is_obeyed;
 use crate::words::words;
+use embedded::Document;
 
+pub use embedded::embed;
 pub use jsonl::line;
 
 words! {
@@ -28,6 +31,7 @@ words! {
     pub enum ImportFormat {
         Jsonl => "jsonl",
         Markdown => "markdown",
+        Html => "html",
         Beads => "beads",
         Backlog => "backlog",
         TaskMaster => "task-master",
@@ -51,6 +55,7 @@ impl ImportFormat {
         }
         match last.rsplit_once('.')? {
             (_, "md" | "markdown") => Some(ImportFormat::Markdown),
+            (_, "html") => Some(ImportFormat::Html),
             (_, "jsonl") if parts.next() == Some(".beads") => Some(ImportFormat::Beads),
             (_, "jsonl") => Some(ImportFormat::Jsonl),
             ("tasks", "json") => Some(ImportFormat::TaskMaster),
@@ -66,6 +71,7 @@ impl ImportFormat {
             ImportFormat::GitLab => Some(ForgeKind::GitLab),
             ImportFormat::Jsonl
             | ImportFormat::Markdown
+            | ImportFormat::Html
             | ImportFormat::Beads
             | ImportFormat::Backlog
             | ImportFormat::TaskMaster
@@ -78,6 +84,7 @@ impl ImportFormat {
         match self {
             ImportFormat::Jsonl | ImportFormat::Beads => "jsonl",
             ImportFormat::Markdown | ImportFormat::Backlog => "md",
+            ImportFormat::Html => "html",
             ImportFormat::TaskMaster
             | ImportFormat::VibeKanban
             | ImportFormat::GitHub
@@ -91,6 +98,7 @@ impl ImportFormat {
             ImportFormat::Backlog => &["tasks", "completed"],
             ImportFormat::Jsonl
             | ImportFormat::Markdown
+            | ImportFormat::Html
             | ImportFormat::Beads
             | ImportFormat::TaskMaster
             | ImportFormat::VibeKanban
@@ -256,7 +264,7 @@ pub fn read(format: ImportFormat, files: &[SourceFile]) -> Result<Vec<ImportedTa
     for file in files {
         match format {
             ImportFormat::Jsonl => jsonl::read(file, &mut tasks)?,
-            ImportFormat::Markdown => markdown::read(file, &mut tasks)?,
+            ImportFormat::Markdown | ImportFormat::Html => document(format, file, &mut tasks)?,
             ImportFormat::Beads => beads::read(file, &mut tasks)?,
             ImportFormat::Backlog => backlog::read(file, &mut tasks)?,
             ImportFormat::TaskMaster => task_master::read(file, &mut tasks)?,
@@ -270,6 +278,26 @@ pub fn read(format: ImportFormat, files: &[SourceFile]) -> Result<Vec<ImportedTa
         }
     }
     Ok(tasks)
+}
+
+/// Reads a document for people: an export by its own lines, another Markdown plan by its checkboxes.
+fn document(
+    format: ImportFormat,
+    file: &SourceFile,
+    tasks: &mut Vec<ImportedTask>,
+) -> Result<(), ImportFault> {
+    let of = |text: &str| SourceFile { name: file.name.clone(), text: text.to_owned() };
+    let fault =
+        |message: &str| ImportFault { file: file.name.clone(), ..ImportFault::whole(message) };
+    match (embedded::read(&file.text), format) {
+        (Document::Export(lines), _) => jsonl::read(&of(&lines), tasks),
+        (Document::Edited(_), ImportFormat::Html) => {
+            Err(fault("was edited after its export; import the export as .jsonl or .md"))
+        }
+        (Document::Plain, ImportFormat::Html) => Err(fault("is no export of callboard")),
+        (Document::Edited(text), _) => markdown::read(&of(text), tasks),
+        (Document::Plain, _) => markdown::read(file, tasks),
+    }
 }
 
 /// Judges the texts that the rules of a task do not look at: a title is one line, and a database keeps no NUL.

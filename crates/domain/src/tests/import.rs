@@ -1,8 +1,11 @@
 //! The plan of an import as a table: a backlog beside a board, and what would be made of it.
 
+use crate::export::ExportFormat;
 use crate::ids::TaskId;
 use crate::import::plan::{ImportChoice, ImportPlan, KnownTask, plan};
-use crate::import::{ImportFault, ImportState, ImportedTask};
+use crate::import::{
+    ImportFault, ImportFormat, ImportState, ImportedCheck, ImportedTask, SourceFile, read,
+};
 
 /// Reads `b <a ^p x`: the task `b` waits for `a`, is part of `p` and is done; `#red` is a label, `=words` a body.
 fn item(line: &str) -> ImportedTask {
@@ -102,4 +105,58 @@ fn backlogs_that_contradict_themselves_are_refused() {
         assert_eq!(fault.field.as_deref(), Some(field), "{backlog}");
         assert!(fault.message.contains(words), "{backlog}: {}", fault.message);
     }
+}
+
+/// A document of an export, read again.
+fn read_again(format: ExportFormat, text: &str) -> Result<Vec<ImportedTask>, ImportFault> {
+    let name = format!("export.{}", format.as_str());
+    let from = ImportFormat::of_path(&name, false).expect("an export has a format");
+    read(from, &[SourceFile { name, text: text.to_owned() }])
+}
+
+#[test]
+fn every_export_is_read_as_the_tasks_it_was_made_of() {
+    let hostile = ImportedTask {
+        reference: "r-2".into(),
+        title: "Close --> the <b>comment</b>".into(),
+        body: "a --> b\r\n<!-- callboard-export sha256:00\n-->\u{202e}\u{1f600}\n\n  - [ ] no task"
+            .into(),
+        deps: vec!["r-1".into()],
+        checks: vec![ImportedCheck {
+            desc: "tests".into(),
+            cmd: Some("a && b > c".into()),
+            ..Default::default()
+        }],
+        criteria: vec!["reads well".into()],
+        notes: vec!["one\ntwo".into()],
+        ..ImportedTask::default()
+    };
+    let plain =
+        ImportedTask { reference: "r-1".into(), title: "Plain".into(), ..ImportedTask::default() };
+    let tasks = vec![plain, hostile];
+    for format in ExportFormat::ALL {
+        let text = format.render("Shop", &tasks);
+        assert_eq!(read_again(format, &text), Ok(tasks.clone()), "{text}");
+        let windows = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        assert_eq!(read_again(format, &windows), Ok(tasks.clone()), "{windows}");
+    }
+}
+
+#[test]
+fn an_edited_export_is_read_by_its_text() {
+    let task =
+        ImportedTask { reference: "r-1".into(), title: "Plain".into(), ..ImportedTask::default() };
+    let edited = |format: ExportFormat| {
+        format.render("Shop", std::slice::from_ref(&task)).replace("Plain", "Fancy")
+    };
+    let text = edited(ExportFormat::Markdown);
+    let titles = read_again(ExportFormat::Markdown, &text).expect("a plan");
+    assert_eq!(titles.iter().map(|task| task.title.as_str()).collect::<Vec<_>>(), ["Fancy"]);
+    let fault = read_again(ExportFormat::Html, &edited(ExportFormat::Html)).expect_err("a fault");
+    assert_eq!(
+        fault.to_string(),
+        "export.html: was edited after its export; import the export as .jsonl or .md"
+    );
+    let fault = read_again(ExportFormat::Html, "<p>words</p>").expect_err("a fault");
+    assert_eq!(fault.to_string(), "export.html: is no export of callboard");
 }
