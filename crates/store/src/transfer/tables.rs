@@ -52,7 +52,7 @@ pub static TABLES: &[MovedTable] = &[
         priority"),
     table("runs", "job", "org, task, key, content_hash, spec, version, changed_at, summary, attempt, \
         fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, gone_at, \
-        webhook, terminal, followed_until"),
+        webhook, terminal, followed_until, usage"),
     table("run_tails", "job", "fence, text"),
     table("deliveries", "job", "org, about, url, kind, data, ended_at, tried_at, outcome"),
     table("secrets", "org, name", "value"),
