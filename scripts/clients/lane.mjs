@@ -9,8 +9,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { startModel } from './model.mjs';
 
-// Ends a program that hangs. An agent takes seconds, on a busy machine minutes.
-export const RUN_MS_MAX = 180_000;
+export const RUN_MS_MAX = 60_000;
 
 export const binary = process.env.CALLBOARD_BINARY;
 const nowhere = 'http://127.0.0.1:9';

@@ -79,7 +79,9 @@ fn a_wait_hears_what_another_process_did() {
         let mut move_and_hear = |status: &str| {
             let waiting = wait(&mut waiter, json!({"task_id": task, "timeout_seconds": 30.0}));
             boss.call("tasks_move", json!({"task_id": task, "status": status})).unwrap();
+            let moved = Instant::now();
             let answer = reply(&waiter.answer(waiting)).unwrap();
+            assert!(moved.elapsed() < Duration::from_secs(1), "{:?}", moved.elapsed());
             assert_eq!(answer["current_status"], status, "{answer}");
             answer
         };
@@ -110,7 +112,9 @@ fn waits_block_nothing_else_on_their_connection() {
     let task = make(&mut boss);
     let arguments = json!({"task_id": task, "timeout_seconds": 30.0});
     let waits: Vec<u64> = (0..10).map(|_| wait(&mut boss, arguments.clone())).collect();
+    let listed = Instant::now();
     let list = boss.call("tasks_list", json!({})).unwrap();
+    assert!(listed.elapsed() < Duration::from_secs(1), "{:?}", listed.elapsed());
     assert_eq!(list["count"], 1);
     let ended = boss.notes.iter().find(|note| waits.iter().any(|id| note["id"] == *id));
     assert_eq!(ended, None, "the list was answered while every wait still waited");
@@ -139,14 +143,16 @@ fn a_wait_ends_with_its_caller_and_with_its_server() {
     let task = make(&mut boss);
     let arguments = json!({"task_id": task, "timeout_seconds": 900.0});
     let canceled = wait(&mut boss, arguments.clone());
+    let began = Instant::now();
     let params = json!({"requestId": canceled, "reason": "enough"});
     boss.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    boss.call("tasks_list", json!({})).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     // The wait would go on for 15 minutes; its end is noted although its caller gets no answer.
     let began = Instant::now();
     while refused_calls(board.path(), &[]).is_empty() {
         assert!(began.elapsed() < Duration::from_secs(60), "the wait outlives its caller");
     }
-    boss.call("tasks_list", json!({})).unwrap();
 
     let stopped = wait(&mut boss, arguments);
     let pid = Pid::from_raw(boss.child.id() as i32).unwrap();

@@ -28,7 +28,7 @@ async fn the_time_limit_kills_the_whole_group() {
     let check = CheckRun { timeout: LIMIT, ..repo.check(FAMILY) };
     let started = Instant::now();
     let ran = run(check).await.expect("it runs");
-    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert!(started.elapsed() < LIMIT + Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!((ran.exit_code, ran.timed_out, ran.passed()), (None, true, false));
     assert!(repo.read(&ran.log).contains("exit: none\ntimed_out: true\n"));
     until_dead(&family(&repo).await).await;
