@@ -5,9 +5,9 @@
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { RUN_MS_MAX, binary, check, openLane, part, write } from './lane.mjs';
+import { RUN_MS_MAX, check, openLane, part, write } from './lane.mjs';
 import { dialects, json, scripts } from './scripts.mjs';
 
 const writers = {
@@ -38,11 +38,8 @@ lane.close();
 // Clients find `callboard` on PATH, as the files say.
 async function prepare() {
   await lane.prepare();
-  const programs = join(lane.folder, 'bin');
-  mkdirSync(programs);
-  symlinkSync(binary, join(programs, 'callboard'));
-  env.PATH = `${programs}:${env.PATH}`;
-  const settings = '[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = 5\n';
+  lane.putOnPath();
+  const settings = '[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = 3\n';
   write(join(repo, '.callboard/config.local.toml'), settings);
   await cli('init', '--clients', 'claude,codex,opencode');
 }
@@ -96,7 +93,7 @@ function hookedScript({ shell, callboard }, edit) {
     const session = json(yield callboard('begin', named));
     const outside = yield edit(join(folder, 'outside.txt'));
     yield edit(join(session.live.worktree, 'inside.txt'));
-    for (let second = 0; second < 6; second += 1) yield shell('sleep 1');
+    for (let second = 0; second < 4; second += 1) yield shell('sleep 1');
     const { health } = json(yield callboard('get_session', { session: session.id }));
     if (!texts.some((text) => text.includes('You still hold'))) return 'I stop here.';
     yield callboard('finish', { session: session.id, summary: 'It is there.' });

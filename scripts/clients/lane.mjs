@@ -5,7 +5,7 @@
 // reach loopback and nothing else; they neither update themselves nor report anything.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { startModel } from './model.mjs';
 
@@ -63,6 +63,14 @@ export async function openLane(name, scripts) {
     await cli('init', '--prefix', 'TASK');
   }
 
+  // Puts `callboard` on PATH, where the files of clients and packages look for it.
+  function putOnPath() {
+    const programs = join(folder, 'bin');
+    mkdirSync(programs);
+    symlinkSync(binary, join(programs, 'callboard'));
+    env.PATH = `${programs}:${env.PATH}`;
+  }
+
   // Serves MCP and runs jobs; the first words on stdout hold the address.
   async function serve() {
     const args = ['serve', '--listen', '127.0.0.1:0'];
@@ -106,7 +114,7 @@ export async function openLane(name, scripts) {
   }
 
   const agents = { opencode: opencode(home, model), codex: codex(home, model), claude: claude(home, model) };
-  return { folder, home, repo, env, model, agents, run, cli, asked, prepare, serve, close };
+  return { folder, home, repo, env, model, agents, run, cli, asked, prepare, putOnPath, serve, close };
 }
 
 // A fault in one part does not hide the others.

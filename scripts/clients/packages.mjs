@@ -3,9 +3,8 @@
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
-import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { binary, check, openLane, part, skipped } from './lane.mjs';
+import { check, openLane, part, skipped } from './lane.mjs';
 
 const packages = process.env.CALLBOARD_PACKAGES;
 const lane = await openLane('packages', {});
@@ -20,10 +19,7 @@ lane.close();
 // The packages start `callboard` from PATH.
 async function prepare() {
   await lane.prepare();
-  const programs = join(lane.folder, 'bin');
-  mkdirSync(programs);
-  symlinkSync(binary, join(programs, 'callboard'));
-  env.PATH = `${programs}:${env.PATH}`;
+  lane.putOnPath();
   env.DISABLE_AUTOUPDATER = '1';
   env.CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = '1';
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::board::gc::{GcVerdict, OwnerTask, WorkFact, WorktreeFacts, judge};
 use crate::board::recipe::{PortBlock, PortRange, judge_placed, variables};
 
-/// Only a worktree that nobody works in, of a closed task, with all of its work merged, can go.
+/// A worktree can go when its task is closed, no actor works in it, and all of its work is merged.
 #[test]
 fn a_worktree_goes_only_when_nothing_in_it_is_unique() {
     let table = "
