@@ -1,7 +1,7 @@
-//! Names of the worktrees and branches for tasks. No other file makes them.
+//! Names of the worktrees and branches for tasks. No other file makes them, or reads a task out of them.
 
 use super::AgentId;
-use crate::ids::TaskId;
+use crate::ids::{TaskId, TaskName};
 use crate::task::Task;
 
 const SLUG_CHARS_MAX: usize = 30;
@@ -36,6 +36,21 @@ pub fn task_branch(prefix: &str, task: &Task) -> String {
         "" => format!("{prefix}{}", task.name()),
         slug => format!("{prefix}{}-{slug}", task.name()),
     }
+}
+
+/// The id of a task, or the end of it, in the name of a worktree. A crew's worktree has the end alone.
+pub fn worktree_owner(worktree: &str) -> Option<String> {
+    if worktree.parse::<TaskId>().is_ok() {
+        return Some(worktree.to_owned());
+    }
+    Some(worktree.strip_prefix("task-")?.get(..ID_CHARS)?.to_owned())
+}
+
+/// The short name of a task at the beginning of the name of its branch: `SHOP-12` of `SHOP-12-add-version-flag`.
+pub fn branch_owner(branch: &str) -> Option<String> {
+    let ends = branch.match_indices('-').map(|(at, _)| at).chain([branch.len()]);
+    let mut names = ends.filter_map(|end| TaskName::parse(&branch[..end]));
+    names.next().map(|name| name.to_string())
 }
 
 /// The branch on which the work of an epic's tasks comes together.
@@ -119,6 +134,29 @@ mod tests {
             prop_assert!(rest.chars().all(plain), "{rest}");
             prop_assert!(!rest.ends_with('-') && !rest.contains("--"), "{rest}");
             prop_assert!(rest.is_empty() || rest.starts_with('-'), "{rest}");
+        }
+    }
+
+    #[test]
+    fn names_of_worktrees_and_branches_lead_to_their_task() {
+        for (name, owner) in [
+            ("SHOP-01jcqz00000000000000000000", Some("SHOP-01jcqz00000000000000000000")),
+            ("task-abcd1234-add-login", Some("abcd1234")),
+            ("task-abcd1234", Some("abcd1234")),
+            ("task-abc", None),
+            ("mine", None),
+            (".merge-SHOP-1", None),
+        ] {
+            assert_eq!(worktree_owner(name).as_deref(), owner, "{name}");
+        }
+        for (name, owner) in [
+            ("SHOP-12-add-version-flag", Some("SHOP-12")),
+            ("SHOP-12", Some("SHOP-12")),
+            ("SHOP-12-2", Some("SHOP-12")),
+            ("epic-abcd1234", None),
+            ("mine", None),
+        ] {
+            assert_eq!(branch_owner(name).as_deref(), owner, "{name}");
         }
     }
 }

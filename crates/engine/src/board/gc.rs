@@ -2,13 +2,14 @@
 //! the disk space that worktrees use.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_domain::board::card::Card;
 use callboard_domain::board::gc::{GcVerdict, OwnerTask, WorkFact, WorktreeFacts, judge};
 use callboard_domain::board::project::ProjectRepo;
 use callboard_domain::board::settings::BoardSettings;
+use callboard_domain::crew::names;
 use callboard_domain::ids::{TaskId, TaskName};
 use callboard_domain::task::{Task, TaskRecord};
 use tokio_util::sync::CancellationToken;
@@ -22,8 +23,6 @@ use crate::{Engine, EngineError};
 /// How often a server measures the worktrees.
 const MEASURE_EVERY: Duration = Duration::from_secs(30 * 60);
 const PROJECTS_MAX: usize = 1_000;
-/// The characters of a task's id in the name of a crew's worktree.
-const ID_END_CHARS: usize = 8;
 
 /// A worktree of a task, or a branch of one without a worktree, with the verdict on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,8 +204,10 @@ impl Engine {
     /// The task of a worktree by its folder's name, else the task of a branch by the branch's name.
     async fn gc_owner(&self, org: &str, listed: &ListedWork) -> Result<Option<Owned>, EngineError> {
         let typed = match (&listed.path, &listed.branch) {
-            (Some(path), _) => folder_owner(path),
-            (None, Some(branch)) => branch.strip_prefix(BRANCHES).and_then(branch_owner),
+            (Some(path), _) => {
+                path.file_name().and_then(|name| names::worktree_owner(name.to_str()?))
+            }
+            (None, Some(branch)) => branch.strip_prefix(BRANCHES).and_then(names::branch_owner),
             (None, None) => None,
         };
         let Some(typed) = typed else { return Ok(None) };
@@ -259,52 +260,6 @@ impl Engine {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(MEASURE_EVERY) => {}
             }
-        }
-    }
-}
-
-/// The id of a task, or the end of it, in the name of a worktree's folder.
-fn folder_owner(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    if name.parse::<TaskId>().is_ok() {
-        return Some(name.to_owned());
-    }
-    let end = name.strip_prefix("task-")?.get(..ID_END_CHARS)?;
-    Some(end.to_owned())
-}
-
-/// The short name of a task at the beginning of a branch's name: `SHOP-12` of `SHOP-12-add-version-flag`.
-fn branch_owner(name: &str) -> Option<String> {
-    let ends = name.match_indices('-').map(|(at, _)| at).chain([name.len()]);
-    let mut names = ends.filter_map(|end| TaskName::parse(&name[..end]));
-    names.next().map(|name| name.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_folders_and_branches_lead_to_their_task() {
-        for (name, owner) in [
-            ("SHOP-01jcqz00000000000000000000", Some("SHOP-01jcqz00000000000000000000")),
-            ("task-abcd1234-add-login", Some("abcd1234")),
-            ("task-abcd1234", Some("abcd1234")),
-            ("task-abc", None),
-            ("mine", None),
-            (".merge-SHOP-1", None),
-        ] {
-            let found = folder_owner(&Path::new("/w").join(name));
-            assert_eq!(found.as_deref(), owner, "{name}");
-        }
-        for (name, owner) in [
-            ("SHOP-12-add-version-flag", Some("SHOP-12")),
-            ("SHOP-12", Some("SHOP-12")),
-            ("SHOP-12-2", Some("SHOP-12")),
-            ("epic-abcd1234", None),
-            ("mine", None),
-        ] {
-            assert_eq!(branch_owner(name).as_deref(), owner, "{name}");
         }
     }
 }
