@@ -88,7 +88,24 @@ await lane('forms', async (browser) => {
 
   // A new task, and everything that a person can say about it.
   await ana.goto('/tasks/new');
-  await ana.send('/tasks/new', { title: 'Say goodbye', body: 'When it ends.', checks: 'true\nmanual: reads well', priority: '300' }, 'button.button-main');
+  // Another line and a look at the outcome keep what was typed.
+  const typed = { title: 'Say goodbye', body: 'When it ends.', check1: 'true', check2: 'reads well', kind2: 'person', deps: 'announce version', priority: '300' };
+  const form = ana.page.locator('form[action="/tasks/new"]');
+  for (const [name, value] of Object.entries(typed)) {
+    const field = form.locator(`[name="${name}"]`);
+    await ((await field.evaluate((element) => element.localName)) === 'select' ? field.selectOption(value) : field.fill(value));
+  }
+  await ana.press(ana.page.getByRole('button', { name: 'Another line' }));
+  const lines = await form.locator('[name^=check]').count();
+  await ana.press(ana.page.getByRole('button', { name: 'Look what will happen' }));
+  const outlook = await ana.page.locator('#outlook').textContent();
+  const [title, body, second] = await Promise.all(['title', 'body', 'check2'].map((name) => form.locator(`[name="${name}"]`).inputValue()));
+  report('another line keeps the form', lines === 3 && title === typed.title && body === typed.body && second === 'reads well', { lines, title, body, second });
+  const says = ['Starts blocked', '1 command and 1 look', "callboard task add 'Say goodbye'"].every((words) => outlook.includes(words));
+  report('the form says what will happen', says, outlook);
+  // The dep was found by a part of its title, and a tick less leaves it out.
+  await form.locator('input[name=dep]').uncheck();
+  await ana.send('/tasks/new', {}, 'button.button-main');
   const made = await show((await named('Say goodbye')).id);
   report('a new task is made', made.checks.length === 2 && (await priority(made.id)) === 300, made);
   const here = `/tasks/${made.id}`;
@@ -214,6 +231,14 @@ await lane('forms', async (browser) => {
     await ana.send('/read');
     await ana.goto('/mail');
     report('mail is marked as read', (await ana.page.locator('form[action$="/read"]').count()) < unread, { unread });
+    // A letter about a task that another agent holds: the answer goes to both.
+    await ana.goto('/mail?box=all');
+    await ana.press(ana.page.locator('main a[href^="/mail/"]', { hasText: 'The release is ready' }).first());
+    const offered = await ana.page.locator('[name=also]').isChecked();
+    await ana.send('/reply', { body: 'Say how far you are.' });
+    await ana.goto(`/tasks/${(await named('Measure how fast it greets')).id}`);
+    const told = (await ana.page.locator('main').textContent()).includes('Say how far you are.');
+    report('the agent that holds the task hears an answer, too', offered && told, { offered, told });
   });
 
   // A plan becomes tasks; another one is put away.
@@ -261,6 +286,8 @@ await lane('forms', async (browser) => {
     await ana.send('/settings/update', { [setting]: '7' });
     await ana.goto('/settings');
     report('a setting is kept', (await ana.page.locator(`[name="${setting}"]`).inputValue()) === '7', await ana.page.locator(`[name="${setting}"]`).inputValue());
+    await ana.send('/settings/clients');
+    report('the clients are looked at again', /looks at the clients/.test(await ana.said()), await ana.said());
     await ana.send('/settings/you', { theme: 'dark', keys: 'off' });
     report('a theme is kept', (await ana.page.locator('html').getAttribute('data-theme')) === 'dark', ana.page.url());
     await ana.send('/settings/token', { actor: 'agent:ci-1' });

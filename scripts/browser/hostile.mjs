@@ -70,7 +70,7 @@ await lane('hostile', async (browser) => {
     const tab = await Tab.open(browser, board, { width });
     await tab.goto('/mail');
     const letter = await tab.page.locator('a[href^="/mail/"]').first().getAttribute('href');
-    const pages = { inbox: '/', board: '/board', task: `/tasks/${task}`, mail: '/mail', letter, agents: '/agents', decisions: '/decisions' };
+    const pages = { inbox: '/', board: '/board', task: `/tasks/${task}`, events: `/tasks/${task}?show=events`, new: `/tasks/new?title=${encodeURIComponent(ALL)}&deps=${encodeURIComponent(TEXTS.script)}&check1=${encodeURIComponent(ALL)}`, mail: '/mail', letter, agents: '/agents', decisions: '/decisions' };
     for (const [name, path] of Object.entries(pages)) {
       await tab.goto(path);
       const seen = await look(tab.page);

@@ -1,7 +1,7 @@
 // A review by keyboard: a comment on a line, one message to the agent, an approval that another tab sees, and two people
 // who decide at a time. On the board of `callboard demo`, whose task in review changes several files.
 
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Board, SOON, Tab, git, lane, report } from './board.mjs';
 
@@ -112,6 +112,32 @@ await lane('review', async (browser) => {
   const filesNow = await reader.page.locator('.file').count();
   report('a line says that the work moved on', line && filesNow === filesThen, { line, filesThen, filesNow });
 
+  // The changes between two commits of the work: chosen by a form, held by the address, and nothing else is accepted.
+  writeFileSync(join(folder, 'between.txt'), 'between\n');
+  git(folder, 'add', 'between.txt');
+  git(folder, 'commit', '--quiet', '-m', 'between');
+  const [newest, before] = git(folder, 'log', '--format=%H', '-2').trim().split('\n');
+  await reader.goto(path);
+  await reader.page.locator('summary', { hasText: 'Commits' }).click();
+  await reader.page.locator('#range-first').selectOption(before);
+  await reader.page.locator('#range-last').selectOption(newest);
+  await reader.page.getByRole('button', { name: 'Show these changes' }).click();
+  await reader.page.waitForURL(/range=/, { timeout: SOON });
+  const ranged = async () => reader.page.locator('.file').evaluateAll((all) => all.map((file) => file.dataset.path));
+  report('a range shows the changes between two commits', (await ranged()).join() === 'between.txt', [reader.page.url(), await ranged()]);
+  await reader.goto(`${path}?range=${before.slice(0, 8)}..${newest.slice(0, 8)}`);
+  report('a range takes short ids', (await ranged()).join() === 'between.txt', await ranged());
+  const barriers = await reader.barriers();
+  report('the page of a range has no barrier', barriers.length === 0, barriers);
+  await reader.shot('review range');
+  const hostile = ['main..HEAD', '--output=x..abcd', `${newest}..${before}`, `${'0'.repeat(40)}..${newest}`, '<script>..abcd', '..'];
+  for (const range of hostile) {
+    const answer = await reader.goto(`${path}?range=${encodeURIComponent(range)}`);
+    const alert = await reader.page.locator('[role=alert]').textContent();
+    const whole = (await ranged()).length > 1;
+    report(`the range ${range} is refused with its reason`, answer.status() === 400 && alert !== '' && whole, { status: answer.status(), alert });
+  }
+
   // A verdict counts for the files that were read: the page says both commits and shows what is new.
   board.cli('task', 'move', task, 'in_review');
   await reader.goto(path);
@@ -131,6 +157,50 @@ await lane('review', async (browser) => {
   await reader.page.waitForURL(`${board.url}/`, { timeout: SOON });
   const again = JSON.stringify(board.json('review', task));
   report('one button goes on with the words of the form', again.includes('Kept words'), again);
+
+  // A merge whose check waits shows its steps; a check that fails publishes nothing, and one that passes does.
+  const gate = join(board.folder, '..', 'gate');
+  const check = `until [ -e '${gate}' ]; do sleep 0.1; done; [ ! -s '${gate}' ]`;
+  writeFileSync(gate, '');
+  await reader.goto(`/tasks/${task}`);
+  await reader.page.locator('summary', { hasText: 'Edit' }).click();
+  await reader.page.locator('#edit-checks').fill(check);
+  await reader.page.getByRole('button', { name: 'Save' }).click();
+  board.cli('task', 'move', task, 'in_review');
+  board.cli('check', 'run', task);
+  await reader.goto(path);
+  await reader.page.keyboard.press('a');
+  await reader.page.keyboard.press('Control+Enter');
+  await reader.page.getByText('Approved', { exact: false }).first().waitFor({ timeout: SOON });
+  const merges = async () => {
+    rmSync(gate);
+    // Another tree: the checks run on the merged files.
+    git(board.folder, 'commit', '--quiet', '--allow-empty', '-m', 'theirs');
+    writeFileSync(join(board.folder, `theirs-${Date.now()}.txt`), 'theirs\n');
+    git(board.folder, 'add', '-A', '--', ':(glob)theirs-*.txt');
+    git(board.folder, 'commit', '--quiet', '-m', 'theirs');
+    await reader.goto(path);
+    await reader.page.locator('summary', { hasText: 'Merge' }).click();
+    await reader.page.getByRole('button', { name: /^Merge( all the same)?$/ }).first().click();
+    await reader.page.locator('.merge-steps').waitFor({ timeout: SOON });
+    return reader.page.locator('.merge-steps [aria-current=step]').textContent();
+  };
+  const step = await merges();
+  report('a merge that runs shows its step', /^Look/.test(step), step);
+  report('the page of a merge has no barrier', (await reader.barriers()).length === 0, await reader.barriers());
+  await reader.shot('review merging');
+  writeFileSync(gate, 'closed');
+  const failed = await reader.shows('Nothing was published');
+  const reason = await reader.page.locator('.merging').textContent();
+  report('a merge that fails names the check and publishes nothing', failed && /checks not passed/.test(reason), reason);
+  const tip = git(board.folder, 'log', '-1', '--format=%s', 'main').trim();
+  report('the target did not move', tip === 'theirs', tip);
+  await reader.shot('review not merged');
+  await merges();
+  writeFileSync(gate, '');
+  report('a merge that ends is told', await reader.shows('Merged as'), await reader.page.locator('.merging').textContent());
+  const closed = await board.ask('agent:reader', 'get', { id: task });
+  report('the work is merged', closed.status === 'done', closed.status);
 
   // Two people decide at a time: the second is told, and nothing is done twice.
   const { id } = board.json('task', 'add', 'Decide once');

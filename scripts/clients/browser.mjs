@@ -112,7 +112,7 @@ try {
 
   await page.click('#mails .title >> text=Which one?');
   await page.fill('#body', 'The blue one.\nThanks.');
-  await page.click('text=Send the answer');
+  await page.click('.button-main:has-text("Send to")');
   const answered = await has('#letter', 'The blue one.');
   check('an answer is shown as sent', answered === true, answered);
   const inbox = await execute('page-boss', 'mcp__mail__list_inbox', {});

@@ -1,5 +1,5 @@
-// A place for real coding agents, and how each of them is called: a home, a repository with a board,
-// a scripted model (model.mjs), and a line for each check, `ok`, `FAILED` or `skipped` first.
+// A place for real coding agents (programs.mjs): a home, a repository with a board, a scripted model (model.mjs), and
+// a line for each check, `ok`, `FAILED` or `skipped` first.
 //
 // All that the agents keep stands below the lane's folder. Their proxy is a closed port, so they
 // reach loopback and nothing else; they neither update themselves nor report anything.
@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { startModel } from './model.mjs';
+import { programs } from './programs.mjs';
 
 export const RUN_MS_MAX = 60_000;
 
@@ -113,7 +114,7 @@ export async function openLane(name, scripts) {
     for (const id of left) process.kill(id, 'SIGKILL');
   }
 
-  const agents = { opencode: opencode(home, model), codex: codex(home, model), claude: claude(home, model) };
+  const agents = programs({ home, repo, model });
   return { folder, home, repo, env, model, agents, run, cli, asked, prepare, putOnPath, serve, close };
 }
 
@@ -138,90 +139,4 @@ export function skipped(name, why) {
 export function write(file, text) {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, text);
-}
-
-// Each agent: how it is called with a message (`run`) and with a prompt of the MCP server (`lead`),
-// and how it is told where its model and its MCP server are (`configure`).
-
-function opencode(home, model) {
-  const called = (script) => ['run', '--model', agent.model(script)];
-  const agent = {
-    name: 'opencode',
-    model: (script) => `scripted/opencode-${script}`,
-    run: (script) => ['opencode', called(script)],
-    lead: (script, prompt, text, typed = []) => {
-      return ['opencode', [...called(script), '--command', `callboard:${prompt}`].concat(typed)];
-    },
-    configure({ command, url, permission = {} } = {}) {
-      const scripted = {
-        npm: '@ai-sdk/openai-compatible',
-        options: { baseURL: `${model.url}/v1`, apiKey: 'none' },
-        models: Object.fromEntries(model.names.map((name) => [name, {}])),
-      };
-      const callboard = url ? { type: 'remote', url, oauth: false } : { type: 'local', command };
-      const mcp = url || command ? { callboard } : {};
-      const settings = { autoupdate: false, share: 'disabled', provider: { scripted }, permission, mcp };
-      write(join(home, '.config/opencode/opencode.json'), JSON.stringify(settings));
-    },
-  };
-  return agent;
-}
-
-function codex(home, model) {
-  const agent = {
-    name: 'codex',
-    ownSandbox: true,
-    model: (script) => `codex-${script}`,
-    run: (script) => {
-      const free = ['--dangerously-bypass-approvals-and-sandbox', '--skip-git-repo-check'];
-      return ['codex', ['exec', ...free, '--model', agent.model(script), '-']];
-    },
-    // Codex knows no MCP prompts, so its user pastes the text.
-    lead: (script, prompt, text) => [...agent.run(script), text],
-    configure({ command, url } = {}) {
-      const [program, ...args] = command ?? [];
-      const text = JSON.stringify;
-      const mcp = url ? `url = ${text(url)}` : `command = ${text(program)}\nargs = ${text(args)}`;
-      const settings = `model_provider = "scripted"
-check_for_update_on_startup = false
-[model_providers.scripted]
-name = "scripted"
-base_url = ${text(`${model.url}/v1`)}
-wire_api = "responses"
-${url || command ? `[mcp_servers.callboard]\n${mcp}` : ''}
-`;
-      write(join(home, '.codex/config.toml'), settings);
-    },
-  };
-  return agent;
-}
-
-function claude(home, model) {
-  const servers = join(home, 'mcp.json');
-  const settings = join(home, 'settings.json');
-  const agent = {
-    name: 'claude',
-    model: (script) => `claude-${script}`,
-    run: (script, message) => {
-      const tools = ['--allowedTools', 'Bash,ReadMcpResourceTool,mcp__callboard'];
-      const mcp = ['--strict-mcp-config', '--mcp-config', servers, '--settings', settings];
-      return ['claude', ['--print', message, '--model', agent.model(script), ...mcp, ...tools]];
-    },
-    lead: (script, prompt) => agent.run(script, `/mcp__callboard__${prompt}`),
-    configure({ command, url } = {}) {
-      const [program, ...args] = command ?? [];
-      const callboard = url ? { type: 'http', url } : { type: 'stdio', command: program, args };
-      write(servers, JSON.stringify({ mcpServers: url || command ? { callboard } : {} }));
-      const env = {
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'none',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_AUTOUPDATER: '1',
-        // The tools of MCP servers are in each request, with their schemas.
-        ENABLE_TOOL_SEARCH: 'false',
-      };
-      write(settings, JSON.stringify({ env }));
-    },
-  };
-  return agent;
 }

@@ -1,5 +1,5 @@
 // A model that says what was prepared, streamed, on loopback: OpenAI's APIs of chat completions and of
-// responses, and Anthropic's of messages.
+// responses, Anthropic's of messages, and Google's of contents.
 //
 // A model's name picks a script: a generator that yields tool calls, `{tool, input, namespace?}`, is
 // given the text of each result, and returns its last words. It runs from its beginning in every
@@ -14,12 +14,20 @@ const paths = {
   '/v1/responses': { read: readResponses, write: writeResponses },
   '/v1/messages': { read: readMessages, write: writeMessages },
 };
+// Google's API has the model in its path.
+const contents = /^\/v1beta\/models\/(.+):streamGenerateContent$/;
+
+function apiOf(pathname) {
+  const model = contents.exec(pathname)?.[1];
+  if (model) return { read: (body) => readContents(model, body), write: writeContents };
+  return paths[pathname];
+}
 
 export async function startModel(scripts) {
   const server = createServer(async (request, response) => {
     try {
       const { pathname } = new URL(request.url, 'http://model');
-      const api = request.method === 'POST' && paths[pathname];
+      const api = request.method === 'POST' && apiOf(pathname);
       if (!api) throw new Error(`${request.method} ${request.url} is not scripted`);
       let body = '';
       for await (const part of request) body += part;
@@ -164,6 +172,28 @@ function writeMessages(turn, id) {
     { type: 'message_delta', delta: ending, usage },
     { type: 'message_stop' },
   ]);
+}
+
+function readContents(model, { contents, systemInstruction, tools = [] }) {
+  const heard = contents.filter(({ role }) => role !== 'model').flatMap(({ parts }) => parts);
+  const results = heard.map((part) => part.functionResponse?.response).filter(Boolean);
+  return {
+    model,
+    texts: [textOf(systemInstruction?.parts ?? ''), ...heard.map(({ text }) => text ?? '')],
+    results: results.map(({ output, error }) => output ?? error ?? ''),
+    tools: byName(tools.flatMap((tool) => tool.functionDeclarations ?? []), 'parametersJsonSchema'),
+  };
+}
+
+function writeContents(turn, id) {
+  const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+  const isText = typeof turn === 'string';
+  const parts = isText
+    ? thirds(turn).map((text) => ({ text }))
+    : [{ functionCall: { id, name: turn.tool, args: turn.input } }];
+  const chunk = (part, more) => ({ candidates: [{ index: 0, content: { role: 'model', parts: [part] }, ...more }] });
+  const last = { ...chunk({ text: '' }, { finishReason: 'STOP' }), usageMetadata };
+  return [...parts.map((part) => chunk(part)), last].map((one) => `data: ${JSON.stringify(one)}\n\n`).join('');
 }
 
 function events(list) {

@@ -3,17 +3,20 @@
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
+import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { check, openLane, part, skipped } from './lane.mjs';
+import { check, openLane, part } from './lane.mjs';
+import { hasPackages } from './programs.mjs';
 
 const packages = process.env.CALLBOARD_PACKAGES;
 const lane = await openLane('packages', {});
-const { agents, env, run } = lane;
+const { agents, env, home, run } = lane;
 
 await part('packages', prepare);
 await part('claude plugin', claude);
 await part('codex plugin', codex);
-skipped('gemini extension', 'Gemini CLI takes a minute to install, and half a minute to start');
+await part('gemini extension', gemini);
+await part('opencode plugin', opencode);
 lane.close();
 
 // The packages start `callboard` from PATH.
@@ -46,4 +49,29 @@ async function codex() {
   check(name, 'it is installed', /callboard@callboard +installed, enabled/.test(plugins), plugins);
   const servers = await run('codex', ['mcp', 'list']);
   check(name, 'it brings its server', /^callboard +callboard +mcp .*enabled/m.test(servers), servers);
+}
+
+async function gemini() {
+  const name = 'gemini extension';
+  agents.gemini.configure();
+  const folder = join(packages, 'callboard');
+  // Gemini CLI reports on stderr.
+  const told = (...args) => run('sh', ['-c', 'exec gemini "$@" 2>&1', 'gemini', ...args]);
+  const said = await told('extensions', 'validate', folder);
+  check(name, 'it is valid', said.includes('successfully validated'), said);
+  await told('extensions', 'link', folder, '--consent');
+  const servers = await told('mcp', 'list');
+  const line = servers.split('\n').find((line) => line.includes('callboard mcp')) ?? '';
+  check(name, 'its server answers', line.includes('Connected'), servers);
+}
+
+async function opencode() {
+  const name = 'opencode plugin';
+  agents.opencode.configure();
+  const folder = join(home, '.config/opencode');
+  hasPackages(folder);
+  mkdirSync(join(folder, 'plugins'), { recursive: true });
+  copyFileSync(join(packages, 'opencode/callboard.js'), join(folder, 'plugins/callboard.js'));
+  const servers = await run('sh', ['-c', 'exec opencode mcp list 2>&1']);
+  check(name, 'its server answers', /callboard.*connected/.test(servers), servers);
 }

@@ -20,7 +20,7 @@ for (const transport of ['stdio', 'http']) {
     configure(transport);
     server = await lane.serve();
   });
-  for (const agent of Object.values(agents)) {
+  for (const agent of [agents.opencode, agents.codex, agents.claude]) {
     await part(`${agent.name} in a run, ${transport}`, () => finishes(agent, transport));
   }
   await server?.stop();

@@ -31,6 +31,15 @@ export const dialects = {
     callboard: (tool, input = {}) => ({ tool: `mcp__callboard__${tool}`, input }),
     resource: (uri) => ({ tool: 'ReadMcpResourceTool', input: { server, uri } }),
   },
+  gemini: {
+    shell: (command) => ({ tool: 'run_shell_command', input: { command, description: 'Runs a command' } }),
+    callboard: (tool, input = {}) => ({ tool: `mcp_callboard_${tool}`, input }),
+    resource: (uri) => ({ tool: 'read_mcp_resource', input: { uri } }),
+  },
+  copilot: {
+    shell: (command) => ({ tool: 'bash', input: { command, description: 'Runs a command' } }),
+    callboard: (tool, input = {}) => ({ tool: `callboard-${tool}`, input }),
+  },
 };
 
 // `scriptsOf(dialect)` for each agent, named `opencode-patches` and so on.

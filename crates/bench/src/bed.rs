@@ -79,15 +79,16 @@ impl Bed {
         Ok(Self { folder, engine })
     }
 
-    /// As `new`, with agents.
+    /// As `new`, with agents; on a shared database if there is one.
     pub async fn with_agents(
         parent: &Path,
         name: &str,
+        site: Option<&Site>,
         agents: Arc<dyn AgentRunner>,
         rule: RunRule,
     ) -> anyhow::Result<Self> {
         let folder = Self::folder(parent, name)?;
-        let site = Site::Folder(folder.clone());
+        let site = site.cloned().unwrap_or_else(|| Site::Folder(folder.clone()));
         let engine = Self::engine(&site, None, Some(agents), rule).await?;
         Ok(Self { folder, engine })
     }
@@ -135,6 +136,7 @@ impl Bed {
             policy: Arc::new(Policy::default()),
             quotas: Quotas::default(),
             sweep_every: SWEEP_EVERY,
+            retention: Default::default(),
             machine: "bench".into(),
             checks: None,
             forge: None,
@@ -146,6 +148,7 @@ impl Bed {
             board: Default::default(),
             crew: Default::default(),
             agents,
+            issuer: None,
             courier: None,
             workshop: None,
             is_gone: |_| false,

@@ -74,7 +74,7 @@ pub fn measure(
         for ((_, of_few, of_many), time) in PAGES.iter().zip(times) {
             let name = if is_many == 0 { of_few } else { of_many };
             let time_ms = time.as_secs_f64() * 1e3;
-            figures.push(Figure::with(name, time_ms, "ms", Goal::AtMost(goal)));
+            figures.push(Figure::with(*name, time_ms, "ms", Goal::AtMost(goal)));
         }
     }
     Ok(figures)

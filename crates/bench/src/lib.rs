@@ -10,6 +10,8 @@ mod claims;
 mod hooks;
 mod jobs;
 mod knowledge;
+mod lists;
+mod load;
 mod next;
 mod peer;
 mod race;
@@ -19,6 +21,7 @@ mod waits;
 mod wake;
 mod web;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +29,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 pub use board::fill as fill_board;
+pub use load::cmd_load;
 pub use shared::cmd_server;
 pub use wake::cmd_waiter;
 
@@ -51,13 +55,15 @@ pub struct BenchArgs {
 enum BenchPart {
     Board(board::BoardArgs),
     Hooks(hooks::HooksArgs),
+    Jobs(jobs::JobsArgs),
     Knowledge(knowledge::KnowledgeArgs),
+    Lists(lists::ListsArgs),
     Waits(waits::WaitsArgs),
 }
 
 /// A measured figure, with its goal if it has one.
 pub struct Figure {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub value: f64,
     pub unit: &'static str,
     pub goal: Option<Goal>,
@@ -70,12 +76,17 @@ pub enum Goal {
 }
 
 impl Figure {
-    pub fn plain(name: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { name, value, unit, goal: None }
+    pub fn plain(name: impl Into<Cow<'static, str>>, value: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), value, unit, goal: None }
     }
 
-    pub fn with(name: &'static str, value: f64, unit: &'static str, goal: Goal) -> Self {
-        Self { name, value, unit, goal: Some(goal) }
+    pub fn with(
+        name: impl Into<Cow<'static, str>>,
+        value: f64,
+        unit: &'static str,
+        goal: Goal,
+    ) -> Self {
+        Self { name: name.into(), value, unit, goal: Some(goal) }
     }
 
     fn met(&self) -> Option<bool> {
@@ -186,6 +197,8 @@ impl Scale {
 
 const BOARD: &str = "pages of the board";
 const HOOKS: &str = "hooks of agents' clients";
+const JOBS: &str = "jobs submitted and run by an agent that does nothing";
+const LISTS: &str = "every list, count and page, on few tasks and on many";
 const WAITS: &str = "waits over HTTP, and reads among them";
 
 /// Runs all measurements; `say` reports what is being measured.
@@ -212,6 +225,16 @@ pub fn run(
             say(HOOKS);
             return hooks::measure(folder.path(), scale);
         }
+        (Some(BenchPart::Jobs(part)), None) => {
+            say(JOBS);
+            return jobs::measure_alone(folder.path(), None, part, args.quick);
+        }
+        (Some(BenchPart::Jobs(part)), Some(url)) => {
+            say(JOBS);
+            return shared::in_schema(&runtime, url, |site| {
+                jobs::measure_alone(folder.path(), Some(site), part, args.quick)
+            });
+        }
         (Some(BenchPart::Board(_)), None) => {
             say(BOARD);
             return board::measure(&runtime, folder.path(), None, scale);
@@ -220,6 +243,16 @@ pub fn run(
             say(BOARD);
             return shared::in_schema(&runtime, url, |site| {
                 board::measure(&runtime, folder.path(), Some(site), scale)
+            });
+        }
+        (Some(BenchPart::Lists(part)), None) => {
+            say(LISTS);
+            return lists::measure(part, &runtime, folder.path(), None, scale);
+        }
+        (Some(BenchPart::Lists(part)), Some(url)) => {
+            say(LISTS);
+            return shared::in_schema(&runtime, url, |site| {
+                lists::measure(part, &runtime, folder.path(), Some(site), scale)
             });
         }
         (Some(BenchPart::Waits(_)), None) => {
@@ -245,7 +278,7 @@ pub fn run(
     let mut figures = Vec::new();
     say("raw 4 KiB overwrite + fdatasync, and claims in process and over stdio");
     figures.extend(claims::measure(&runtime, folder.path(), scale)?);
-    say("jobs submitted and run by an agent that does nothing");
+    say(JOBS);
     figures.extend(jobs::measure(folder.path(), scale)?);
     say("wake-ups of waits, in this process and in another");
     figures.extend(wake::measure(&runtime, folder.path(), scale)?);

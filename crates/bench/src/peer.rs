@@ -3,11 +3,11 @@
 //! Blocking and without a JSON parser in the hot path, so that the client costs little of the
 //! machine it measures.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use callboard_domain::ids::TaskId;
 
 use super::bed::Site;
@@ -31,17 +31,30 @@ impl Peer {
         Ok(peer)
     }
 
-    #[allow(clippy::disallowed_methods, reason = "the benchmark plays the client that starts us")]
     pub fn spawn(folder: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
+        Self::spawn_traced(folder, arguments, None)
+    }
+
+    /// As `spawn`; with a file, the process writes every statement of its reads into it.
+    #[allow(clippy::disallowed_methods, reason = "the benchmark plays the client that starts us")]
+    pub fn spawn_traced(
+        folder: &Path,
+        arguments: &[&str],
+        trace: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let mut program = Command::new(std::env::current_exe()?);
+        program
             .args(arguments)
             .current_dir(folder)
             .env("CALLBOARD_PROJECT_ROOT", folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .context("cannot start callboard")?;
+            .stderr(Stdio::inherit());
+        if let Some(trace) = trace {
+            let level = format!("warn,{}=trace", callboard_store::STATEMENTS);
+            program.env("CALLBOARD_LOG", level).stderr(std::fs::File::create(trace)?);
+        }
+        let mut child = program.spawn().context("cannot start callboard")?;
         let input = child.stdin.take().context("a pipe to it")?;
         let output = BufReader::new(child.stdout.take().context("a pipe from it")?);
         Ok(Self { child, input, output, line: String::new(), sent: String::new() })
@@ -66,6 +79,14 @@ impl Peer {
             bail!("callboard ended");
         }
         Ok(&self.line)
+    }
+
+    /// Everything that it prints until it ends by itself.
+    pub fn ended(mut self) -> anyhow::Result<String> {
+        let mut said = String::new();
+        self.output.read_to_string(&mut said)?;
+        ensure!(self.child.wait()?.success(), "the command failed: {said:.200}");
+        Ok(said)
     }
 
     pub fn send_claim(&mut self, number: usize, task: &TaskId) -> anyhow::Result<()> {

@@ -55,7 +55,7 @@ fn text_bytes(line: &str) -> anyhow::Result<usize> {
 }
 
 /// CPU time of all threads of a process, in nanoseconds from schedstat.
-fn cpu_of(process: u32) -> anyhow::Result<Duration> {
+pub fn cpu_of(process: u32) -> anyhow::Result<Duration> {
     let mut total = 0u64;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
         let stat = std::fs::read_to_string(thread?.path().join("schedstat"))?;

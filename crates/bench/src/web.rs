@@ -20,7 +20,16 @@ pub struct Served {
 
 impl Served {
     pub fn start(folder: &Path) -> anyhow::Result<Self> {
-        let mut peer = Peer::spawn(folder, &["serve", "--listen", "127.0.0.1:0"])?;
+        Self::of(Peer::spawn(folder, &["serve", "--listen", "127.0.0.1:0"])?)
+    }
+
+    /// A server that starts no agents; with a file, it writes every statement of its reads into it.
+    pub fn without_agents(folder: &Path, trace: Option<&Path>) -> anyhow::Result<Self> {
+        let arguments = ["serve", "--no-runner", "--listen", "127.0.0.1:0"];
+        Self::of(Peer::spawn_traced(folder, &arguments, trace)?)
+    }
+
+    fn of(mut peer: Peer) -> anyhow::Result<Self> {
         let said = peer.receive()?;
         let (_, address) = said.trim().rsplit_once("http://").context("where it listens")?;
         let address = address.to_owned();
@@ -39,6 +48,17 @@ impl Served {
 
     /// The request of one tool call, by a client that accepts a task as the answer or by one that does not.
     pub fn call(&self, tool: &str, arguments: &Value, takes_tasks: bool) -> String {
+        self.call_in("board", tool, arguments, takes_tasks)
+    }
+
+    /// As `call`, of another toolset.
+    pub fn call_in(
+        &self,
+        toolset: &str,
+        tool: &str,
+        arguments: &Value,
+        takes_tasks: bool,
+    ) -> String {
         let extensions = if takes_tasks { json!({TASKS: {}}) } else { json!({}) };
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -49,7 +69,7 @@ impl Served {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let (body, address) = (body.to_string(), &self.address);
         format!(
-            "POST /mcp/board?actor=agent:w0 HTTP/1.1\r\nHost: {address}\r\n\
+            "POST /mcp/{toolset}?actor=agent:w0 HTTP/1.1\r\nHost: {address}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n\
              Content-Length: {}\r\n\r\n{body}",

@@ -48,6 +48,7 @@ fn program(settings: &Settings, place: Option<&Place>) -> Vec<String> {
         StoreUrl::File(path) => Some(path.display().to_string()),
         StoreUrl::Postgres(url) => Some(url.reveal().to_owned()),
     };
+    // The command line ends in a file of the worktree, where an agent can read it.
     if let Some(store) = store.filter(|store| without_password(store) == *store) {
         words.extend(["--store".into(), store]);
     }

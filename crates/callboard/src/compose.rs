@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::board::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::ports::{AgentRunner, Courier, Forge};
+use callboard_engine::ports::{AgentRunner, Courier, Forge, Issuer};
 use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::{
@@ -16,8 +16,9 @@ use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{Alert, CrewTerminal, Engine, Parts, Working, Workshop};
 use callboard_runner::{
-    AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
-    LocalRoots, LocalWorktrees, ProjectCommands, Recipe, Webhooks, tmux_is_installed, tracked,
+    AgentSettings, ForgeClient, ForgeSettings, ForgeToken, JwtIssuer, KeyTimes, LocalAgents,
+    LocalChecks, LocalPairs, LocalRoots, LocalWorktrees, ProjectCommands, Recipe, Webhooks,
+    tmux_is_installed, tracked,
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
@@ -60,6 +61,7 @@ impl App {
         place: Option<&Place>,
         org: &str,
     ) -> Result<Self, Failure> {
+        // Agents obey the prompts of a project, so they count only where nothing of the project is untrusted.
         let own_prompts = place.filter(|_| settings.untrusted.is_empty());
         let prompts = own_prompts.map(prompts::read).transpose()?.unwrap_or_default();
         let (store, is_trusted) = open_store(settings, place).await?;
@@ -97,6 +99,7 @@ impl App {
             policy: Arc::new(settings.policy.clone()),
             quotas: settings.quotas,
             sweep_every: settings.sweep_every,
+            retention: settings.retention.clone(),
             home,
             machine,
             runner: identity::runner(),
@@ -113,6 +116,7 @@ impl App {
             board: settings.board.clone(),
             crew: settings.crew.clone(),
             agents: is_trusted.then(|| agents.clone() as Arc<dyn AgentRunner>),
+            issuer: issuer(settings),
             courier: is_trusted.then(|| Arc::new(courier(settings)) as Arc<dyn Courier>),
             workshop: is_trusted.then(|| workshop(settings, place, (agents, commands), door)),
             is_gone: identity::is_gone,
@@ -193,6 +197,7 @@ async fn open_store(
     }
     let path = store_path(settings, place).ok_or_else(place::missing)?;
     let is_named = settings.store != StoreUrl::Default;
+    // A store that this process is about to make is trusted: nothing of another user can be in it.
     let is_trusted = is_named || !path.exists() || is_store_trusted(&path);
     if !is_trusted {
         refuse_tracked(place, DATABASE).await?;
@@ -245,6 +250,7 @@ fn is_store_trusted(path: &Path) -> bool {
 /// Replaces an embedded store by a copy of a backup. No process may have the store open.
 pub fn restore_store(file: &Path, database: &Path) -> Result<Restored, RestoreError> {
     let now = rfc3339_ms(SystemClock.now());
+    // Colons in a file's name trouble other systems.
     let stamp: String = now.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     let restored = SqliteStore::restore(file, database, &stamp)?;
     trust_store(Mark::of_store(database));
@@ -376,6 +382,13 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     };
     let client = ForgeClient::new(&settings).map_err(|error| Failure::config(error.to_string()))?;
     Ok(Arc::new(client))
+}
+
+/// The issuer whose tokens are accepted over HTTP. Its keys are fetched at the first token.
+fn issuer(settings: &Settings) -> Option<Issuer> {
+    let choice = settings.issuer.as_ref()?;
+    let tokens = Arc::new(JwtIssuer::new(choice.keys.clone(), KeyTimes::default()));
+    Some(Issuer { terms: choice.terms.clone(), tokens })
 }
 
 fn courier(settings: &Settings) -> Webhooks {

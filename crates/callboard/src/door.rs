@@ -24,6 +24,7 @@ pub struct AgentDoor {
     pub mcp: McpOptions,
     pub repo: Option<String>,
     pub prompts: OwnPrompts,
+    /// Set at the first run. Two runs that start at once open one door.
     pub address: OnceCell<String>,
 }
 
@@ -33,6 +34,7 @@ impl Door for AgentDoor {
         self.address.get_or_try_init(|| self.open(engine)).await.cloned()
     }
 
+    /// The tools that an agent of this role works with.
     fn toolset(&self, role: Role) -> &'static str {
         match role {
             Role::Worker | Role::Reviewer => toolsets::board::TOOLSET.name,
@@ -44,8 +46,10 @@ impl Door for AgentDoor {
 impl AgentDoor {
     async fn open(&self, engine: &Arc<Engine>) -> Result<String, String> {
         let cannot = |error: std::io::Error| format!("cannot listen on 127.0.0.1: {error}");
+        // A port that the system chooses: several servers of one machine must not meet.
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
+        // Loopback is open to every user of the machine, so the gate admits only the token of a live run.
         let gate = Arc::new(Gate::for_runs(engine));
         let options = HttpOptions::default();
         let routes = agents_router(options, self.mcp.clone(), self.fronts(engine), gate);

@@ -15,12 +15,14 @@ pub fn of(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, String> {
     let installed = || models_folder().and_then(|models| ModelFolder::installed(&models));
     match &settings.embedder {
         EmbedderChoice::Off => Ok(None),
+        // No model is no fault here: search by words needs none.
         EmbedderChoice::Auto => Ok(installed().and_then(model)),
         EmbedderChoice::Model(Some(folder)) => ModelFolder::find(folder).map(model),
         EmbedderChoice::Model(None) => {
             installed().map(model).ok_or_else(|| "no model is installed".into())
         }
         EmbedderChoice::OpenAi { url, model, key_variable } => {
+            // A local endpoint often has no key, so a missing variable is no error.
             let key = std::env::var(key_variable).ok().filter(|key| !key.is_empty());
             let place = OpenAiPlace { url: url.clone(), model: model.clone(), key };
             Ok(Some(Arc::new(OpenAiEmbedder::new(place))))

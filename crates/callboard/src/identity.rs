@@ -83,6 +83,7 @@ pub fn scopes(given: &[String]) -> Result<Vec<Scope>, Failure> {
 pub fn machine() -> String {
     let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     match id.trim() {
+        // systemd writes this word into images that have not booted yet; all copies of such an image would share it.
         "" | "uninitialized" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
         id => id.to_owned(),
     }

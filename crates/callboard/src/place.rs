@@ -19,6 +19,7 @@ impl Place {
     /// The place that the variable names, else the first one upwards from the working directory.
     pub fn find() -> Result<Option<Self>, Failure> {
         match root_variable()? {
+            // A folder that was named is not left for one above it.
             Some(root) => Ok(root.join(FOLDER).is_dir().then_some(Self { root })),
             None => Ok(Self::above(&main_checkout_of(&working_directory()?))),
         }

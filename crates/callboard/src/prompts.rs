@@ -36,6 +36,7 @@ fn read_one(path: &Path) -> Result<Option<String>, Failure> {
     }
     let file = fs::File::open(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
     let mut bytes = Vec::new();
+    // One byte more than allowed shows that a file is too long, without reading all of it.
     let most = OWN_BYTES_MAX as u64 + 1;
     file.take(most)
         .read_to_end(&mut bytes)
@@ -44,6 +45,7 @@ fn read_one(path: &Path) -> Result<Option<String>, Failure> {
         return Err(bad(format!("has more than {OWN_BYTES_MAX} bytes")));
     }
     let text = String::from_utf8(bytes).map_err(|_| bad("is not UTF-8".into()))?;
+    // An empty file counts as none, so the built-in prompt is used.
     Ok((!text.trim().is_empty()).then_some(text))
 }
 

@@ -19,6 +19,7 @@ const FILE: &str = "callboard.db-server";
 /// How often the lock is tried: a reader holds it only for a moment.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+/// A server on this machine answers at once.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
 /// The record of a server about itself.
@@ -110,6 +111,7 @@ impl Served {
     /// The content of the file, and whether the server that wrote it still runs.
     fn read(place: &Place) -> Option<(Self, bool)> {
         let mut file = File::open(path(place)).ok()?;
+        // Shared, so that two commands that look at once do not take each other for a server.
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         let mut text = String::new();
         file.read_to_string(&mut text).ok()?;

@@ -23,6 +23,7 @@ impl ServiceState {
 
 /// Tells the service manager that started this process. Without a manager there is no variable and nothing to do.
 pub fn tell(state: ServiceState) {
+    // A failure is only logged: the server works without its manager.
     let Some(socket) = std::env::var_os(SOCKET).filter(|socket| !socket.is_empty()) else { return };
     if let Err(error) = send(socket.as_encoded_bytes(), state) {
         tracing::warn!(%error, "cannot tell the service manager: {state:?}");
@@ -31,6 +32,7 @@ pub fn tell(state: ServiceState) {
 
 fn send(socket: &[u8], state: ServiceState) -> io::Result<()> {
     let sender = UnixDatagram::unbound()?;
+    // systemd writes `@` for the zero byte that begins the name of an abstract socket.
     match socket.strip_prefix(b"@") {
         Some(name) => sender.send_to_addr(state.line(), &abstract_address(name)?)?,
         None => {

@@ -53,6 +53,7 @@ impl Mark {
         let found = fs::metadata(file).ok()?;
         let born = found.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let born = born.map_or(0, |since| since.as_nanos());
+        // Not by content: a store changes with every command.
         let identity = [found.ino().to_be_bytes().to_vec(), born.to_be_bytes().to_vec()];
         Some(Self::new("store", path, identity.iter().map(Vec::as_slice)))
     }

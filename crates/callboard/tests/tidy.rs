@@ -193,6 +193,11 @@ const RESERVED: &[Reserved] = &[
         fix: "act, act_as_runner, act_as_clock or note in engine/src/act.rs",
     },
     Reserved {
+        word: "store.apply_all(",
+        only_in: &["crates/engine/src/act.rs"],
+        fix: "act_all_as_runner in engine/src/act.rs",
+    },
+    Reserved {
         word: "Git::guarded(",
         only_in: &["crates/runner/src/guarded.rs"],
         fix: "open the worktree with AgentTree, which finds git's folders in our record",

@@ -25,8 +25,9 @@
 //! - **forge**: GitHub or GitLab. **pull**: a pull request or merge request there, or a local one.
 //! - **knowledge**: entries that agents learned, found again by search.
 //! - **actor**: who acts, `human:ana` or `agent:claude-1`. **rights**: what an actor may do. A **token** grants rights
-//!   over HTTP.
+//!   over HTTP. An **issuer** makes tokens elsewhere, which its keys prove.
 //! - **retry key**: a caller's name for one call. A repeat under the key gets the first result (idempotency).
+//! - **retention**: how long a store keeps what grows. **floor**: the number from which on the log is whole.
 //! - **refusal**: an expected "no" with a code and a way out.
 //! - **desk**: rows in memory on which a store decides a command. **needs**: the rows that a command needs.
 //! - **request**: what was read at an edge. **response**: what came back over a wire. **outcome**: the subject of a change
@@ -49,6 +50,7 @@ pub mod hex;
 pub mod hook;
 pub mod ids;
 pub mod import;
+pub mod issuer;
 pub mod knowledge;
 pub mod limits;
 pub mod needs;
@@ -57,6 +59,7 @@ pub mod policy;
 pub mod pulls;
 pub mod refusal;
 pub mod relay;
+pub mod retention;
 pub mod retry;
 pub mod review;
 pub mod rights;

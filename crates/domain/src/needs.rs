@@ -66,18 +66,16 @@ pub struct Needs {
     /// Every task above this one: needed when it becomes a parent.
     pub above: Option<TaskId>,
     pub crew: CrewNeeds,
+    /// The number of the command's last event: needed when the caller reads these events back.
+    pub number: bool,
 }
 
 impl Needs {
     /// Whether the command decides on edges, counts or rows of its org that commands on other tasks might change. A store
-    /// that decides several commands on one desk must not decide such a command beside others.
+    /// that decides several commands on one desk must not decide such a command beside others. Counts of runs are no
+    /// reason: the desk keeps them up to date.
     pub fn is_wide(&self) -> bool {
-        !self.ancestry_of.is_empty()
-            || self.above.is_some()
-            || self.open_runs
-            || self.runs_on.is_some()
-            || self.pulls
-            || !self.org.is_empty()
+        !self.ancestry_of.is_empty() || self.above.is_some() || self.pulls || !self.org.is_empty()
     }
 }
 
@@ -200,9 +198,10 @@ impl Command {
             | Command::DeliveryAgain { job, .. }
             | Command::JobCancel { job }
             | Command::StopCancel { job } => Needs { job: Some(*job), ..Needs::default() },
-            Command::TaskRemove { task }
-            | Command::TaskTakeBack { task }
-            | Command::TaskTransition { task, .. } => {
+            Command::TaskRemove { task } => {
+                Needs { dependents: true, run_of_task: true, number: true, ..subject(task) }
+            }
+            Command::TaskTakeBack { task } | Command::TaskTransition { task, .. } => {
                 Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
             Command::DependencyAdd { task, dep } => {
@@ -236,24 +235,26 @@ impl Command {
             Command::RunLease(c) => Needs {
                 job: Some(c.job),
                 dependents: true,
-                card: true,
+                // The rules of a patch job do not look at a card.
+                card: c.kind.is_in_workspace(),
                 runs_on: Some((c.kind, c.machine.clone())),
                 ..Needs::default()
             },
-            Command::RunKeep { job, .. }
-            | Command::RunSettle(RunSettle { job, .. })
-            | Command::RunEnd { job, .. }
-            | Command::RunCancel { job }
-            | Command::RunArtifact { job, .. }
+            // What a run reports and leaves does not touch its task.
+            Command::RunArtifact { job, .. }
             | Command::RunAsk { job, .. }
             | Command::RunAnswer { job, .. }
+            | Command::RunHold { job, .. }
+            | Command::RunUse { job, .. }
+            | Command::RunCommit(job, ..) => Needs { job: Some(*job), ..Needs::default() },
+            Command::RunEnd(c) => Needs { job: Some(c.job), dependents: true, ..Needs::default() },
+            Command::RunKeep { job, .. }
+            | Command::RunSettle(RunSettle { job, .. })
+            | Command::RunCancel { job }
             | Command::WorkUp { job, .. }
             | Command::WorkEnd { job, .. }
             | Command::WorkStop { job }
-            | Command::WorkGone { job, .. }
-            | Command::RunHold { job, .. }
-            | Command::RunUse { job, .. }
-            | Command::RunCommit(job, ..) => Needs {
+            | Command::WorkGone { job, .. } => Needs {
                 job: Some(*job),
                 dependents: true,
                 card: true,
@@ -261,7 +262,9 @@ impl Command {
                 ..Needs::default()
             },
             Command::CallRefuse { .. } | Command::CallAnswer { .. } => Needs::default(),
-            Command::SettingsUpdate(_) => of_org(OrgNeeds { settings: true, ..none }),
+            Command::SettingsUpdate(_) => {
+                Needs { number: true, ..of_org(OrgNeeds { settings: true, ..none }) }
+            }
             Command::ProjectCreate(c) => of_org(OrgNeeds { room: Some(c.repos.len()), ..none }),
             Command::ProjectOpen { project } => {
                 of_org(OrgNeeds { project: Some(*project), ..none })

@@ -195,6 +195,11 @@ pub enum Refusal {
         index: usize,
         why: String,
     },
+    /// Rows that were there once. A reader must not take what is left for all there was.
+    RemovedByRetention {
+        what: String,
+        setting: &'static str,
+    },
     AuthorizationDenied {
         verb: String,
         scope: &'static str,

@@ -88,6 +88,10 @@ words! {
         SendBack => "send_back",
         /// Answer the question of an agent.
         Answer => "answer",
+        /// Make the tasks of a plan, or put the plan away.
+        DecidePlan => "decide_plan",
+        /// Add an agent to the crew, or remove one.
+        ChangeCrew => "change_crew",
         Merge => "merge",
         Rebase => "rebase",
         Remove => "remove",
@@ -99,9 +103,13 @@ impl PersonVerb {
     pub const fn least_profile(self) -> Profile {
         match self {
             Self::Write | Self::RunChecks | Self::RunAgent => Profile::PairWorker,
-            Self::Edit | Self::Attest | Self::Approve | Self::SendBack | Self::Answer => {
-                Profile::Operator
-            }
+            Self::Edit
+            | Self::Attest
+            | Self::Approve
+            | Self::SendBack
+            | Self::Answer
+            | Self::DecidePlan
+            | Self::ChangeCrew => Profile::Operator,
             Self::Merge | Self::Rebase | Self::Remove => Profile::Maintainer,
         }
     }
@@ -277,7 +285,7 @@ mod tests {
             (Profile::Viewer, ""),
             (Profile::Planner, ""),
             (Profile::PairWorker, "write run_checks run_agent"),
-            (Profile::Operator, "edit attest approve send_back answer"),
+            (Profile::Operator, "edit attest approve send_back answer decide_plan change_crew"),
             (Profile::Maintainer, "merge rebase remove"),
         ] {
             let (lane, profile_wanted) = (Lane::KaganAdmin, Some(profile));

@@ -1,6 +1,7 @@
 //! What `decide` may look at, and what it may ask for. Stores load the world and write the change.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::actor::Actor;
 use crate::board::card::Card;
@@ -276,6 +277,11 @@ pub enum Write {
     },
     RunUpdate {
         run: Run,
+    },
+    /// Stores the content of an artifact under a new name.
+    ArtifactInsert {
+        file: String,
+        bytes: Arc<[u8]>,
     },
     /// Comes after the insert of its job.
     DeliveryInsert {

@@ -120,6 +120,25 @@ impl Engine {
         Ok(applied.outcome)
     }
 
+    /// As `act_as_runner`, for steps that go together: one commit for all, an answer for each.
+    pub(crate) async fn act_all_as_runner(
+        &self,
+        steps: Vec<(Arc<str>, Command)>,
+    ) -> Vec<Result<Outcome, EngineError>> {
+        let policy = &self.parts.policy;
+        let op = |(org, command)| {
+            let (actor, tool, retry_key) = (self.runner(), "runner", None);
+            Op { org, actor, tool, retry_key, policy: policy.clone(), command }
+        };
+        let applied = self.parts.store.apply_all(steps.into_iter().map(op).collect()).await;
+        let answer = |applied: Result<Applied, ApplyError>| {
+            let applied = applied?;
+            self.nudges.wake(applied.queued);
+            Ok(applied.outcome)
+        };
+        applied.into_iter().map(answer).collect()
+    }
+
     /// A change that time alone causes.
     pub(crate) async fn act_as_clock(
         &self,

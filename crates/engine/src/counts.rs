@@ -65,8 +65,11 @@ impl Engine {
         }
         let free_since = match (taken.free_since, applied.last_seq) {
             (Some(since), _) => Ok(Some(since)),
-            (None, Some(seq)) => self.parts.store.task_free_since(taken.task, seq).await,
-            (None, None) => Ok(None),
+            // Without a number the whole log is looked at: taking a task does not free it.
+            (None, seq) => {
+                let up_to = seq.unwrap_or(i64::MAX.unsigned_abs());
+                self.parts.store.task_free_since(taken.task, up_to).await
+            }
         };
         match free_since {
             Ok(Some(since)) => {

@@ -199,6 +199,10 @@ impl Engine {
         if self.run_tokens().is_live(token) {
             return false;
         }
+        let issued = self.issued.as_ref().and_then(|issued| issued.get(token));
+        if let Some(issued) = issued {
+            return issued.state(self.parts.store.now()) != TokenState::Live;
+        }
         match self.parts.store.token(token).await {
             Ok(Some(kept)) => kept.token.state(self.parts.store.now()) != TokenState::Live,
             Ok(None) => true,

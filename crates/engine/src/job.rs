@@ -26,11 +26,27 @@ pub(crate) struct LeasedJob {
 impl Engine {
     /// `None` when another process leased the job first.
     pub(crate) async fn job_take(&self, due: DueJob) -> Result<Option<LeasedJob>, EngineError> {
-        let command = Command::JobTake { job: due.job.id, lease_s: LEASE_S };
-        match self.act_as_runner(&due.org, command).await {
-            Ok(Outcome::Job(job)) => Ok(Some(LeasedJob { job: *job, org: due.org })),
-            Ok(_) | Err(EngineError::Refused(_)) => Ok(None),
-            Err(error) => Err(error),
+        Ok(self.jobs_take(vec![due]).await?.pop())
+    }
+
+    /// Leases jobs in one commit; those that another process leased first are left out.
+    pub(crate) async fn jobs_take(&self, due: Vec<DueJob>) -> Result<Vec<LeasedJob>, EngineError> {
+        let take = |due: &DueJob| {
+            (due.org.clone(), Command::JobTake { job: due.job.id, lease_s: LEASE_S })
+        };
+        let answers = self.act_all_as_runner(due.iter().map(take).collect()).await;
+        let (mut taken, mut fault) = (Vec::new(), None);
+        for (DueJob { org, .. }, answer) in due.into_iter().zip(answers) {
+            match answer {
+                Ok(Outcome::Job(job)) => taken.push(LeasedJob { job: *job, org }),
+                Ok(_) | Err(EngineError::Refused(_)) => {}
+                Err(error) => fault = Some(error),
+            }
+        }
+        match fault {
+            // The jobs that were leased are run; the others are found again at the next look.
+            Some(error) if taken.is_empty() => Err(error),
+            _ => Ok(taken),
         }
     }
 
@@ -41,16 +57,13 @@ impl Engine {
         work: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, EngineError> {
         tokio::pin!(work);
-        let start = tokio::time::Instant::now() + KEEP_EVERY;
-        let mut tick = tokio::time::interval_at(start, KEEP_EVERY);
+        let Job { id: job, tries, .. } = taken.job;
+        let keep = Command::JobKeep { job, tries, lease_s: LEASE_S };
+        let mut lease = self.lease_hold(&taken.org, keep, KEEP_EVERY);
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                _ = tick.tick() => {
-                    let Job { id: job, tries, .. } = taken.job;
-                    let keep = Command::JobKeep { job, tries, lease_s: LEASE_S };
-                    self.act_as_runner(&taken.org, keep).await?;
-                }
+                renewed = lease.renewed() => drop(renewed?),
             }
         }
     }

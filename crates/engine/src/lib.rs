@@ -13,8 +13,10 @@ mod crew;
 pub mod error;
 mod handle;
 pub mod ids;
+mod issued;
 mod job;
 mod knowledge;
+mod lease;
 mod log_window;
 mod page;
 pub mod ports;
@@ -27,12 +29,13 @@ mod task;
 pub mod time;
 mod token;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
+use callboard_domain::retention::Retention;
 use callboard_domain::time::Timestamp;
 use callboard_store::{Home, Store};
 
@@ -43,7 +46,9 @@ pub use board::card::{CardFilter, CardSeen, ReviewAsked};
 pub use board::card_wait::{CardWait, CardWaited, WaitEnd};
 pub use board::columns::{
     BoardCard, BoardColumn, BoardColumns, BoardProjects, BoardQuery, CardQuestion, DoneSpan,
+    ViewCounts,
 };
+pub use board::feed::{FeedEntry, TaskFeed};
 pub use board::gc::GcRow;
 pub use board::import::Imported;
 pub use board::inbox::{InboxQuery, NavCounts};
@@ -53,11 +58,12 @@ pub use board::project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use board::repository::Repository;
 pub use board::session::{SessionFault, SessionFound, SessionMade};
 pub use board::settings::{BoardRule, SettingOrigin, SettingSeen, SettingsUpdated};
-pub use board::stats::StatsSeen;
+pub use board::stats::{StatsByGroup, StatsGroup, StatsSeen};
 pub use board::workspace::{Workshop, WorkspacePart, WorkspaceSeen};
 pub use callboard_store as store;
 pub use crew::agents::{AgentStanding, CallLine, CrewRule, DecisionPage, MailFilter, MailPage};
 pub use crew::epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state};
+pub use crew::letter_task::LetterTask;
 pub use crew::merge::{CrewApproved, EpicFinished};
 pub use crew::report::BrokenCall;
 pub use crew::roster::{ActorSeen, Roster, RosterFilter, WorkSpan};
@@ -78,6 +84,7 @@ pub use review::changes::WorkspaceChanges;
 pub use review::comment::{CommentSeen, Rejection, ReviewComments};
 pub use review::look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
 pub use review::merge::{Merged, ReviewEnd, Reviewed, merge_message};
+pub use review::merging::MergeSeen;
 pub use review::overlap::{Overlap, Overlaps};
 pub use runs::call::CrewTerminal;
 pub use runs::follow::RunFollow;
@@ -86,6 +93,7 @@ pub use runs::job_look::{JobLine, JobLook, JobWait, JobWaitsFor};
 pub use runs::lines::WorkLogLines;
 pub use runs::list::{JobCanceled, JobSeen, JobsWanted, crew_worker};
 pub use runs::look::{Pending, PendingFor, WorkLog, WorkNow};
+pub use runs::notes::RunLimits;
 pub use runs::patch::Alert;
 pub use runs::queue::{ArtifactText, RunFilter, RunRule, Submitted};
 pub use runs::stop::{NOT_RUNNING, Stopped};
@@ -96,15 +104,15 @@ pub use task::check_log::{CheckLog, CheckLogLines, LOG_TAIL_BYTES};
 pub use task::comment::CommentDraft;
 pub use task::event_follow::{EventFollow, EventsWanted};
 pub use task::event_page::{EventPage, EventTask};
-pub use task::graph::{GraphFilter, GraphSeen};
+pub use task::graph::{GraphFilter, GraphSeen, LongestWay};
 pub use task::lease::{Completion, FreeFilter, Learning, Leased};
 pub use task::place::WorkspaceFault;
-pub use task::query::{AsWork, AttemptFilter, TaskFilter};
+pub use task::query::{AsWork, AttemptFilter, TaskFilter, TaskScope};
 pub use task::verbs::TaskDraft;
 pub use task::wait::{RunEvent, RunFeed, WaitOutcome, Watch};
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 
-use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource};
+use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource, Issuer};
 
 /// The parts of a process. The binary fills them in; tests fill in their own.
 pub struct Parts {
@@ -114,6 +122,8 @@ pub struct Parts {
     pub quotas: Quotas,
     /// How often expired leases are swept.
     pub sweep_every: Duration,
+    /// How long the store keeps what grows.
+    pub retention: Retention,
     /// The org and the project of this process.
     pub home: Home,
     /// The machine's name, under which its repositories are stored.
@@ -134,6 +144,8 @@ pub struct Parts {
     pub crew: CrewRule,
     /// `None` on a server that runs no agents.
     pub agents: Option<Arc<dyn AgentRunner>>,
+    /// `None` on a server that accepts only its own tokens.
+    pub issuer: Option<Issuer>,
     /// `None` on a server that sends no webhooks.
     pub courier: Option<Arc<dyn Courier>>,
     /// `None` on a server that touches no repositories.
@@ -143,6 +155,8 @@ pub struct Parts {
 }
 
 pub struct Engine {
+    /// For work that goes on when the call that began it is dropped.
+    me: Weak<Engine>,
     parts: Parts,
     waits: Arc<task::wait::Waits>,
     tails: task::event_follow::Tails,
@@ -152,14 +166,18 @@ pub struct Engine {
     newest_events: task::query::NewestEvents,
     origins: board::repository::Origins,
     long_calls: handle::Running,
+    /// `None` without an issuer.
+    issued: Option<Arc<issued::IssuedTokens>>,
     run_tokens: Arc<runs::token::RunTokens>,
     runs: runs::patch::RunQueue,
+    leases: lease::Leases,
     card_waits: AtomicUsize,
     files_seen: runs::look::FilesSeen,
     /// Held during a sweep of the crew: one at a time.
     crew_turn: tokio::sync::Mutex<()>,
     reports: crew::report::Reports,
     pull_turns: std::sync::Mutex<pulls::track::PullTurns>,
+    merging: review::merging::Merging,
     /// Notified when merges may have become unwanted, so that forges are told soon.
     pulls_unwanted: tokio::sync::Notify,
     nudges: background::Nudges,
@@ -175,10 +193,14 @@ pub struct At<T> {
 impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
         let waits = Arc::new(task::wait::Waits::default());
+        let issued = parts.issuer.clone();
+        let issued = issued
+            .map(|issuer| Arc::new(issued::IssuedTokens::new(issuer, parts.home.org.clone())));
         parts.store.publish_to(waits.clone());
         let (digests, embedding, counted, origins, long_calls, runs) = Default::default();
         let (card_waits, files_seen) = (AtomicUsize::new(0), runs::look::FilesSeen::default());
-        Arc::new(Self {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             parts,
             waits,
             tails: task::event_follow::Tails::default(),
@@ -188,13 +210,16 @@ impl Engine {
             newest_events: Default::default(),
             origins,
             long_calls,
+            issued,
             run_tokens: Default::default(),
             runs,
+            leases: Default::default(),
             card_waits,
             files_seen,
             crew_turn: tokio::sync::Mutex::new(()),
             reports: Default::default(),
             pull_turns: Default::default(),
+            merging: Default::default(),
             pulls_unwanted: Default::default(),
             nudges: Default::default(),
         })

@@ -12,6 +12,7 @@ use callboard_domain::token::Token;
 use callboard_store::{NewPageKey, PageHash, Store};
 
 use crate::context::Principal;
+use crate::issued::IssuedTokens;
 use crate::token::{hash, random_text};
 use crate::{Engine, EngineError};
 
@@ -73,7 +74,10 @@ impl Engine {
 /// What a server knows of page sessions: the store's answers, each believed for a moment.
 pub struct PageBook {
     store: Arc<dyn Store>,
+    issued: Option<Arc<IssuedTokens>>,
     lives: Duration,
+    /// Sessions of tokens of an external issuer. No store has such a token, so its sessions are of this process alone.
+    of_issued: Mutex<HashMap<PageSessionId, PageKey>>,
     seen: Mutex<HashMap<PageSessionId, (Instant, PageKey)>>,
     wrong: Mutex<HashMap<PageSessionId, Instant>>,
 }
@@ -81,8 +85,9 @@ pub struct PageBook {
 impl PageBook {
     /// Sessions that begin here end after `lives`, used or not.
     pub fn new(engine: &Engine, lives: Duration) -> Self {
-        let store = engine.parts.store.clone();
-        Self { store, lives, seen: Mutex::default(), wrong: Mutex::default() }
+        let (store, issued) = (engine.parts.store.clone(), engine.issued.clone());
+        let (of_issued, seen, wrong) = Default::default();
+        Self { store, issued, lives, of_issued, seen, wrong }
     }
 
     pub fn lives(&self) -> Duration {
@@ -97,7 +102,35 @@ impl PageBook {
 
     /// Begins a session for the actor of a token.
     pub async fn open_by_token(&self, token: &Token) -> Result<PageText, EngineError> {
+        if self.issued.as_ref().is_some_and(|issued| issued.get(token.id).is_some()) {
+            return self.open_here(token);
+        }
         self.open(token.org.clone(), token.actor.clone(), PageGrant::Token(token.id)).await
+    }
+
+    /// Begins a session that no other process knows and that ends with this one.
+    fn open_here(&self, token: &Token) -> Result<PageText, EngineError> {
+        let (text, now) = (PageText::new()?, self.store.now());
+        let ms = i64::try_from(self.lives.as_millis()).unwrap_or(i64::MAX);
+        let ends = now.plus_ms(ms);
+        let key = PageKey {
+            kind: PageKeyKind::Session,
+            org: token.org.clone(),
+            actor: token.actor.clone(),
+            grant: PageGrant::Token(token.id),
+            created_at: now,
+            expires_at: token.expires_at.map_or(ends, |at| at.min(ends)),
+        };
+        let mut sessions = self.of_issued();
+        if sessions.len() >= KEPT_MAX {
+            sessions.retain(|_, key| key.is_live(now));
+        }
+        if sessions.len() >= KEPT_MAX {
+            let words = "too many page sessions are open; sign in again later".to_owned();
+            return Err(EngineError::Unavailable(words));
+        }
+        sessions.insert(PageSessionId::of(text.reveal()), key);
+        Ok(text)
     }
 
     async fn open(
@@ -119,7 +152,7 @@ impl PageBook {
 
     /// Whether this id was of a session in this process; the session may have ended since.
     pub fn opened_before(&self, id: PageSessionId) -> bool {
-        self.seen().contains_key(&id)
+        self.seen().contains_key(&id) || self.of_issued().contains_key(&id)
     }
 
     /// The session with this id, while it lasts. Whether its token still lives is the caller's question.
@@ -140,7 +173,9 @@ impl PageBook {
 
     /// Ends a session, here at once and in other processes within a second.
     pub async fn end(&self, id: PageSessionId) -> Result<(), EngineError> {
-        self.store.page_session_end(id.0).await?;
+        if self.of_issued().remove(&id).is_none() {
+            self.store.page_session_end(id.0).await?;
+        }
         self.seen().remove(&id);
         Ok(())
     }
@@ -158,6 +193,9 @@ impl PageBook {
     }
 
     async fn kept(&self, id: PageSessionId) -> Result<Option<PageKey>, EngineError> {
+        if let Some(key) = self.of_issued().get(&id) {
+            return Ok(Some(key.clone()));
+        }
         let fresh =
             |(at, kept): &(Instant, PageKey)| (at.elapsed() < BELIEVED).then(|| kept.clone());
         if let Some(kept) = self.seen().get(&id).and_then(fresh) {
@@ -170,6 +208,10 @@ impl PageBook {
         }
         seen.insert(id, (Instant::now(), kept.clone()));
         Ok(Some(kept))
+    }
+
+    fn of_issued(&self) -> MutexGuard<'_, HashMap<PageSessionId, PageKey>> {
+        self.of_issued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<PageSessionId, (Instant, PageKey)>> {

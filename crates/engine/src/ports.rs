@@ -1,12 +1,13 @@
 //! Traits for what the engine needs from outside; the binary implements them: ids, the checks that a call itself must
 //! run, forges (`forge.rs`), agents that make patches (`run.rs`) or work on tasks (`work.rs`), the door through which
 //! those agents reach the board (`door.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs
-//! (`pair.rs`), merges into a branch (`merge.rs`), delivery of messages (`deliver.rs`), and embedding of texts as
-//! vectors. The engine never names the runner.
+//! (`pair.rs`), merges into a branch (`merge.rs`), delivery of messages (`deliver.rs`), tokens that are made elsewhere
+//! (`issuer.rs`), and embedding of texts as vectors. The engine never names the runner.
 
 mod deliver;
 mod door;
 mod forge;
+mod issuer;
 mod merge;
 mod pair;
 mod run;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 pub use deliver::{Courier, Letter};
 pub use door::{Door, DoorKey};
 pub use forge::{Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, PullStateRequest};
+pub use issuer::{Issuer, TokenIssuer};
 pub use merge::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergeWish, MergedPart, Merges,
     PreparedMerge, PreparedPart, settings_files,
@@ -39,13 +41,15 @@ pub use run::{
     RunOrder, RunReport,
 };
 pub use work::{
-    CUT, Printout, SO_FAR, Saying, TerminalWish, Up, WorkCall, WorkReport, Worked, Workers,
+    CUT, ConfinedBy, ExecutorSeen, Printout, SO_FAR, Saying, TerminalWish, Up, WorkCall,
+    WorkReport, Worked, Workers,
 };
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, ChangeStatus, ChangedFile, ChangesQuery, ChangesSince,
     DiffStats, DiskUsage, FileDiff, FileFault, FileLines, ListedWork, PatchWish, Rebased, Removal,
-    ShareOrder, TaskBranch, TaskWorktree, Worktree, WorktreeChanges, WorktreeDiff, WorktreeFault,
-    WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState, Worktrees,
+    ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges, WorktreeDiff,
+    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState,
+    Worktrees,
 };
 
 /// Where a repository keeps the logs of its checks.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::Id;
+use callboard_domain::issuer::IssuerFault;
 use callboard_domain::rights::Rights;
 use callboard_domain::token::{Token, TokenId, TokenState};
 use callboard_store::{KeptToken, Store, TokenGrant, TokenHash};
@@ -16,6 +17,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::context::OpContext;
+use crate::issued::{IssuedTokens, is_issued};
 use crate::{Engine, EngineError};
 
 /// How long the store's answer about a token is cached: the delay of a revocation.
@@ -101,6 +103,11 @@ impl Engine {
         Ok((self.parts.store.token_add(grant).await?, text))
     }
 
+    /// Whether callers over HTTP need a token: an issuer is set, or a token was ever added.
+    pub async fn needs_tokens(&self) -> Result<bool, EngineError> {
+        Ok(self.issued.is_some() || self.parts.store.has_tokens().await?)
+    }
+
     pub async fn token_list(&self) -> Result<Vec<Token>, EngineError> {
         Ok(self.parts.store.tokens().await?)
     }
@@ -127,11 +134,21 @@ pub enum TokenFault {
     Unknown,
     Expired(TokenId),
     Revoked(TokenId),
+    /// A token of the external issuer, or one that should be.
+    Issuer(IssuerFault),
+}
+
+impl TokenFault {
+    /// Whether the same text may be accepted later.
+    fn may_pass(self) -> bool {
+        matches!(self, Self::Issuer(fault) if fault.may_pass())
+    }
 }
 
 /// A server's cache of tokens: the store's answers, each believed for a moment.
 pub struct TokenBook {
     store: Arc<dyn Store>,
+    issued: Option<Arc<IssuedTokens>>,
     seen: Mutex<HashMap<TokenId, (Instant, KeptToken)>>,
     wrong: Mutex<HashMap<TokenHash, (Instant, TokenFault)>>,
     needed: AtomicBool,
@@ -141,14 +158,21 @@ impl TokenBook {
     pub fn new(engine: &Engine) -> Self {
         Self {
             store: engine.parts.store.clone(),
+            issued: engine.issued.clone(),
             seen: Mutex::default(),
             wrong: Mutex::default(),
-            needed: AtomicBool::new(false),
+            // With an issuer the server is closed from the start, whatever the store has.
+            needed: AtomicBool::new(engine.issued.is_some()),
         }
     }
 
-    /// Whether a token was ever added. A "no" is not cached: the first token closes the server at once. A "yes" is
-    /// cached for ever.
+    /// The issuer whose tokens are accepted beside Callboard's own.
+    pub fn issuer(&self) -> Option<&str> {
+        self.issued.as_deref().map(IssuedTokens::issuer)
+    }
+
+    /// Whether a token was ever added, or an issuer is set. A "no" is not cached: the first token closes the server at
+    /// once. A "yes" is cached for ever.
     pub async fn are_needed(&self) -> Result<bool, EngineError> {
         if self.are_known_needed() {
             return Ok(true);
@@ -172,6 +196,9 @@ impl TokenBook {
 
     /// Whether this process accepted this text before; its token may have ended since.
     pub fn opened_before(&self, shown: &str) -> bool {
+        if let Some(issued) = self.issued_for(shown) {
+            return issued.opened_before(shown);
+        }
         let Some(id) = claimed(shown) else { return false };
         let kept = self.seen().get(&id).map(|(_, kept)| kept.hash);
         kept.is_some_and(|kept| bool::from(kept.ct_eq(&hash(shown))))
@@ -180,7 +207,9 @@ impl TokenBook {
     /// The token with this text, if it lives.
     pub async fn check(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
         let checked = self.look_up(shown).await?;
-        if let Err(fault) = checked {
+        if let Err(fault) = checked
+            && !fault.may_pass()
+        {
             let mut wrong = self.wrong();
             if wrong.len() >= KEPT_MAX {
                 wrong.retain(|_, (at, _)| at.elapsed() < WRONG_KNOWN);
@@ -193,6 +222,9 @@ impl TokenBook {
     }
 
     async fn look_up(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
+        if let Some(issued) = self.issued_for(shown) {
+            return Ok(issued.check(shown, self.store.now()).await);
+        }
         let Some(id) = claimed(shown) else { return Ok(Err(TokenFault::Unknown)) };
         let Some(kept) = self.kept(id).await? else { return Ok(Err(TokenFault::Unknown)) };
         if !bool::from(kept.hash.ct_eq(&hash(shown))) {
@@ -208,19 +240,35 @@ impl TokenBook {
     /// The token with this id, while it lives.
     pub async fn live(&self, id: TokenId) -> Result<Option<Token>, EngineError> {
         let now = self.store.now();
-        let kept = self.kept(id).await?.map(|kept| kept.token);
-        Ok(kept.filter(|token| token.state(now) == TokenState::Live))
+        Ok(self.token(id).await?.filter(|token| token.state(now) == TokenState::Live))
     }
 
-    /// Returns when the token is no longer valid; while the store is unavailable, it counts as valid.
-    pub async fn until_it_ends(&self, id: TokenId) {
+    /// Returns when the token is no longer valid, and why; while the store is unavailable, it counts as valid.
+    pub async fn until_it_ends(&self, id: TokenId) -> TokenFault {
         loop {
             tokio::time::sleep(BELIEVED).await;
-            match self.kept(id).await {
-                Ok(Some(kept)) if kept.token.state(self.store.now()) == TokenState::Live => {}
-                Ok(_) => return,
+            match self.token(id).await {
+                Ok(Some(token)) => match token.state(self.store.now()) {
+                    TokenState::Live => {}
+                    TokenState::Expired => return TokenFault::Expired(id),
+                    TokenState::Revoked => return TokenFault::Revoked(id),
+                },
+                Ok(None) => return TokenFault::Revoked(id),
                 Err(error) => tracing::debug!(%error, "cannot look up a token"),
             }
+        }
+    }
+
+    /// The tokens of the issuer, if a text is one of its business.
+    fn issued_for(&self, shown: &str) -> Option<&IssuedTokens> {
+        self.issued.as_deref().filter(|_| is_issued(shown))
+    }
+
+    /// The token with this id, whoever made it; it may have ended.
+    async fn token(&self, id: TokenId) -> Result<Option<Token>, EngineError> {
+        match self.issued.as_ref().and_then(|issued| issued.get(id)) {
+            Some(token) => Ok(Some(token)),
+            None => Ok(self.kept(id).await?.map(|kept| kept.token)),
         }
     }
 

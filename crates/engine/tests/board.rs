@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use callboard_domain::board::column::Column;
 use callboard_domain::board::filter::FilterText;
 use callboard_domain::board::inbox::InboxWanted;
+use callboard_domain::board::view::BoardView;
 use callboard_domain::command::{
     AttemptBegin, CardUpdate, Command, ReviewDecide, ReviewSends, ReviewVerdict,
 };
@@ -58,6 +59,7 @@ async fn world() -> World {
         policy: Arc::new(Policy::default()),
         quotas: Quotas::default(),
         sweep_every: SWEEP_EVERY,
+        retention: Default::default(),
         machine: "here".into(),
         checks: None,
         runner: "runner:test".parse().expect("an actor"),
@@ -70,6 +72,7 @@ async fn world() -> World {
         board: Default::default(),
         crew: Default::default(),
         agents: None,
+        issuer: None,
         courier: None,
         workshop: None,
         is_gone: |_| false,
@@ -219,6 +222,40 @@ async fn each_card_says_why_it_waits() {
     let columns = w.engine.board_columns(&op("human:ana"), BoardQuery::default()).await;
     let columns = columns.expect("readable").it.columns;
     assert!(columns.iter().map(|column| column.column).eq(Column::ALL));
+}
+
+/// The tabs count what their views show: from the rows of a small board, and from the database for a column with more
+/// tasks than cards.
+#[tokio::test]
+async fn tabs_count_the_tasks_of_their_views() {
+    let w = world().await;
+    let epic = w.task("epic", &[], None).await;
+    let silent = w.task("silent", &[], Some(epic)).await;
+    w.lease(silent, 100_000).await;
+    w.clock.advance_ms(i64::from(w.engine.policy().stale_after_s) * 1000 + 60_000);
+    for parent in [Some(epic), None] {
+        let mut to_review = CardUpdate::of(w.task("review", &[], parent).await);
+        to_review.to = Some(Phase::Review);
+        w.act("human:ana", Command::CardUpdate(Box::new(to_review))).await;
+    }
+    for _ in 0..2 {
+        let seen = async |view| {
+            let query = BoardQuery { view, ..BoardQuery::default() };
+            w.engine.board_columns(&op("human:ana"), query).await.expect("readable").it
+        };
+        let views = seen(BoardView::All).await.views;
+        for view in BoardView::ALL {
+            let shown = seen(view).await;
+            let cards: usize = shown.columns.iter().map(|column| column.count.number()).sum();
+            assert_eq!(views.of(view).map(|count| count.number()), Some(cards), "{view:?}");
+            assert_eq!(shown.views.of(view), views.of(view), "{view:?}");
+        }
+        let numbers = [views.you, views.failing, views.silent].map(|count| count.unwrap().number());
+        assert_eq!(numbers, [3, 0, 1]);
+        for n in 0..60 {
+            w.task(&format!("more {n}"), &[], None).await;
+        }
+    }
 }
 
 /// The navigation counts the inbox without reading all of it; the number is that of the list all the same.

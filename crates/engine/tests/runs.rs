@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::event::EventName;
 use callboard_domain::policy::Policy;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
+use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
-use callboard_engine::store::{Place, Store};
+use callboard_engine::store::{EventQuery, Place, Store};
 use callboard_engine::{
     Alert, DigestRule, Engine, LogQuery, LogSpan, Parts, Quotas, RunRule, SWEEP_EVERY,
 };
@@ -58,6 +60,12 @@ struct Process {
 
 impl Process {
     async fn start(folder: &Path, alert: Option<Alert>) -> Self {
+        let look_every = Duration::from_secs(3600);
+        let rule = RunRule { look_every, running_max: 1, ..RunRule::default() };
+        Self::start_with(folder, alert, rule).await
+    }
+
+    async fn start_with(folder: &Path, alert: Option<Alert>, runs: RunRule) -> Self {
         let store = SqliteStore::open(&folder.join("test.db"), Arc::new(SystemClock));
         let store: Arc<dyn Store> = Arc::new(store.expect("opens"));
         let (sender, begun) = mpsc::unbounded_channel();
@@ -69,6 +77,7 @@ impl Process {
             policy: Arc::new(Policy::default()),
             quotas: Quotas::default(),
             sweep_every: SWEEP_EVERY,
+            retention: Default::default(),
             machine: "here".into(),
             checks: None,
             runner: "runner:test".parse().expect("an actor"),
@@ -77,14 +86,11 @@ impl Process {
             check_log_tail_bytes: 0,
             digest: DigestRule::default(),
             embedder: None,
-            runs: RunRule {
-                look_every: Duration::from_secs(3600),
-                running_max: 1,
-                ..RunRule::default()
-            },
+            runs,
             board: Default::default(),
             crew: Default::default(),
             agents: Some(agent.clone()),
+            issuer: None,
             courier: None,
             workshop: None,
             is_gone: |_| false,
@@ -103,6 +109,21 @@ impl Process {
 
     async fn begins(&mut self) -> String {
         self.begun.recv().await.expect("the agent lives")
+    }
+}
+
+/// The times and the jobs of all events of this name, in their order, once there are `count`.
+async fn told(engine: &Engine, name: EventName, count: usize) -> Vec<(Timestamp, String)> {
+    let watch = engine.event_watch().await.expect("a watch");
+    loop {
+        let query = EventQuery { limit: 1000, ..EventQuery::default() };
+        let events = engine.store().events(query).await.expect("a log");
+        let found = events.into_iter().filter(|event| event.name == name);
+        let found: Vec<_> = found.map(|event| (event.at, event.data["job"].to_string())).collect();
+        if found.len() >= count {
+            return found;
+        }
+        watch.changed().await;
     }
 }
 
@@ -166,6 +187,34 @@ async fn a_place_that_gets_free_elsewhere_is_taken() {
     drop(one.working.take());
     one.agent.may_end.add_permits(1);
     assert_eq!(two.begins().await, "second");
+}
+
+/// Every commit has a time of its own, so equal times are one commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn due_jobs_are_leased_and_renewed_in_one_commit_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let submitter = Process::start(folder.path(), None).await;
+    for key in ["a", "b", "c", "d", "e"] {
+        submitter.submit(key).await;
+    }
+    let heartbeat = Duration::from_millis(500);
+    let rule = RunRule { running_max: 4, heartbeat, ..RunRule::default() };
+    let mut worker = Process::start_with(folder.path(), Some(Alert::Own), rule).await;
+    for _ in 0..4 {
+        worker.begins().await;
+    }
+    let leased = told(&worker.engine, EventName::JobStarted, 4).await;
+    assert_eq!(leased.len(), 4, "the machine has four places");
+    assert!(leased.iter().all(|(at, _)| *at == leased[0].0), "{leased:?}");
+    let kept = told(&worker.engine, EventName::JobKept, 4).await;
+    let mut jobs: Vec<&String> = kept[..4].iter().map(|(_, job)| job).collect();
+    jobs.sort();
+    jobs.dedup();
+    assert_eq!(jobs.len(), 4, "each lease once");
+    assert!(kept[..4].iter().all(|(at, _)| *at == kept[0].0), "{kept:?}");
+    // A place that gets free is taken by the job that waits.
+    worker.agent.may_end.add_permits(1);
+    assert_eq!(told(&worker.engine, EventName::JobStarted, 5).await.len(), 5);
 }
 
 /// The log is longer than a page, and than one part of a file.

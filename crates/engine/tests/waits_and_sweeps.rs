@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
+use callboard_domain::event::EventTerms;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::retention::{Growing, Retention};
 use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
@@ -16,8 +18,8 @@ use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
 use callboard_engine::{
-    CardWait, CardWaited, DigestRule, Engine, EngineError, EventsWanted, Parts, Quotas,
-    SWEEP_EVERY, TaskDraft, WaitEnd, WaitOutcome, Watch,
+    AuditFilter, CardWait, CardWaited, DigestRule, Engine, EngineError, EventsWanted, Parts,
+    Quotas, SWEEP_EVERY, TaskDraft, WaitEnd, WaitOutcome, Watch,
 };
 use tokio::task::JoinHandle;
 
@@ -36,6 +38,10 @@ struct World {
 }
 
 async fn world() -> World {
+    world_that_keeps(Retention::default()).await
+}
+
+async fn world_that_keeps(retention: Retention) -> World {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
     let store = SqliteStore::open(&folder.path().join("test.db"), clock.clone()).expect("opens");
@@ -54,6 +60,7 @@ async fn world() -> World {
         policy: Arc::new(Policy::default()),
         quotas: Quotas::default(),
         sweep_every: SWEEP_EVERY,
+        retention,
         machine: "here".into(),
         checks: None,
         runner: "runner:test".parse().expect("an actor"),
@@ -66,6 +73,7 @@ async fn world() -> World {
         board: Default::default(),
         crew: Default::default(),
         agents: None,
+        issuer: None,
         courier: None,
         workshop: None,
         is_gone: |_| false,
@@ -231,6 +239,49 @@ async fn sweeping_leftovers_forgets_old_retry_keys_only() {
     w.engine.sweep_leftovers().await.expect("sweeps again");
     assert_eq!(id("young").await, young);
     assert_ne!(id("old").await, old);
+}
+
+#[tokio::test]
+async fn readers_of_the_log_are_told_of_removed_events() {
+    let kept = Retention { events_days: Some(30), ..Retention::default() };
+    let w = world_that_keeps(kept).await;
+    let ana = op("human:ana");
+    let old = w.task("old").await;
+    w.engine.task_remove(&ana, old).await.expect("removed");
+    w.clock.advance_ms(40 * 86_400_000);
+    w.task("new").await;
+    let newest = w.engine.last_seq().await.expect("a number");
+    let follow = async |after| {
+        w.engine.event_follow(&ana, Some(after), EventsWanted::default()).await.map(|_| ())
+    };
+    let page = async || {
+        let page = w.engine.event_page(&ana, &EventTerms::default(), None, 10).await;
+        let filter = AuditFilter { capability: None, before: None, limit: 10 };
+        let audit = w.engine.audit_tail(&ana, filter).await.expect("an audit");
+        (page.expect("a page").whole_from, audit.whole_from)
+    };
+    assert_eq!(w.engine.prune().await.expect("prunes"), 0, "no event is counted yet");
+    assert!(follow(0).await.is_ok(), "the log is whole");
+    assert_eq!(page().await, (None, None));
+    w.engine.days_count().await.expect("counts");
+    let going = w.engine.prunable(Growing::Event).await.expect("looks");
+    assert_eq!(w.engine.prune().await.ok(), going);
+    let first = w.engine.log_floor().await.expect("a floor").seq;
+    assert!(going.is_some_and(|going| going > 0) && first <= newest, "{going:?} {first}");
+    assert_eq!(w.engine.prunable(Growing::Event).await.expect("looks"), Some(0));
+    assert_eq!(w.engine.prunable(Growing::Mail).await.expect("looks"), None, "kept for ever");
+    for after in [0, first - 2] {
+        let EngineError::Refused(refused) = follow(after).await.expect_err("events are missing")
+        else {
+            panic!("a refusal")
+        };
+        assert_eq!(refused.code(), "REMOVED_BY_RETENTION");
+        let whole = format!("whole after {}", first - 1);
+        assert!(refused.message().contains(&whole), "{}", refused.message());
+    }
+    assert!(follow(first - 1).await.is_ok() && follow(newest).await.is_ok());
+    assert_eq!(page().await, (Some(first), Some(first)));
+    assert_eq!(w.engine.store().verify().await.expect("verifies"), Vec::new());
 }
 
 #[tokio::test]

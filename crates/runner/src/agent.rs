@@ -17,8 +17,10 @@ use callboard_domain::relay::ask::Leeway;
 use callboard_domain::relay::prompt::{Snippet, prompt};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, JobSpec, Problem, RunVerdict};
+use callboard_domain::runs::notes::SANDBOX;
 use callboard_engine::ports::{
-    AgentRunner, Asks, Branch, BranchState, EarlierRuns, PatchOrder, RunOrder, RunReport, Saying,
+    AgentRunner, Asks, Branch, BranchState, ConfinedBy, EarlierRuns, PatchOrder, RunOrder,
+    RunReport, Saying,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +33,7 @@ use crate::live::Live;
 use crate::printed::Printed;
 use crate::process::Leash;
 use crate::run_log::RunLog;
-use crate::sandbox::{Confinement, SandboxMode, SandboxPorts, port_of_its_own};
+use crate::sandbox::{Confinement, SandboxHeld, SandboxPorts, port_of_its_own};
 use crate::workspace::{self, Access, Caches, Folder, Workspace};
 
 pub use local::LocalRoots;
@@ -207,6 +209,9 @@ impl LocalAgents {
             Ok(confinement) => confinement,
             Err(summary) => return Outcome::failed(FailReason::ExecutorError, summary),
         };
+        let own = own_variables(&order.job, order.attempt, &scratch);
+        let env = [variables.base, variables.named, own].concat();
+        log.variables(&env);
         let mut leash = self.leash(folder);
         let lines = Arc::new(Printed::new());
         leash.printed = Some(lines.clone());
@@ -219,12 +224,7 @@ impl LocalAgents {
             prompt,
             workdir: &workspace.worktree(),
             scratch: &scratch,
-            env: [
-                variables.base,
-                variables.named,
-                own_variables(&order.job, order.attempt, &scratch),
-            ]
-            .concat(),
+            env,
             leash,
             confinement,
             // The output holds the patch inside of other text, perhaps escaped as JSON.
@@ -237,6 +237,7 @@ impl LocalAgents {
         };
         live.finish(lines.fresh(), &log.secrets);
         log.usage = ran.usage;
+        log.exit(ran.exit.as_deref());
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         let strays = workspace.strays().await;
@@ -317,19 +318,21 @@ impl LocalAgents {
             None => Some(PathBuf::from(path)),
         });
         let writable = std::iter::once(folder.scratch()).chain(places).chain(writable).collect();
-        let confinement = match self.settings.sandbox {
-            SandboxMode::Executor => None,
-            SandboxMode::Auto if executor.own_sandbox => None,
-            SandboxMode::Auto | SandboxMode::Os => Confinement::new(writable, ports),
-        };
-        match (&confinement, self.settings.sandbox) {
-            (None, SandboxMode::Os) => {
+        let by = self.settings.sandbox.confines(executor.own_sandbox, SandboxHeld::here());
+        let confinement = match by {
+            ConfinedBy::NoRun => {
                 return Err("This machine cannot confine an agent (relay.sandbox = os)".into());
             }
-            (None, _) => log.note("sandbox: only the agent's own switches confine it"),
-            (Some(confinement), _) => {
-                log.note("sandbox: the system lets the agent write only in its own folders");
-                log.note(format!("sandbox: {}", confinement.network()));
+            ConfinedBy::OwnSandbox | ConfinedBy::OwnSwitches => None,
+            ConfinedBy::Files | ConfinedBy::FilesAndPorts => Confinement::new(writable, ports),
+        };
+        match &confinement {
+            None => log.note(format!("{SANDBOX}only the agent's own switches confine it")),
+            Some(confinement) => {
+                log.note(format!(
+                    "{SANDBOX}the system lets the agent write only in its own folders"
+                ));
+                log.note(format!("{SANDBOX}{}", confinement.network()));
             }
         }
         Ok(confinement)

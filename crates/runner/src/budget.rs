@@ -13,9 +13,11 @@ pub(crate) struct Budget {
 }
 
 struct Clock {
+    /// What was left when `running_since` began.
     left: Duration,
     /// `None` while the run waits for a person.
     running_since: Option<Instant>,
+    /// How many questions are open. The budget runs again when the last one is answered.
     waits: usize,
 }
 
@@ -29,6 +31,7 @@ impl Budget {
     /// Returns when the budget is spent.
     pub(crate) async fn spent(&self) {
         loop {
+            // Registered before the clock is read: a pause in between would otherwise be missed.
             let changed = self.changed.notified();
             let until = {
                 let clock = self.clock();

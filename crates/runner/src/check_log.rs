@@ -17,6 +17,7 @@ pub(crate) fn write(repo: &Path, task: TaskId, at: Timestamp, text: &[u8]) -> io
     let (mut file, log) = create(repo, task, at)?;
     let written = file.write_all(text).and_then(|()| file.flush());
     if let Err(error) = written {
+        // Half a log would show a result that the check did not have.
         let _ = fs::remove_file(repo.join(&log));
         return Err(error);
     }
@@ -29,6 +30,7 @@ fn create(repo: &Path, task: TaskId, at: Timestamp) -> io::Result<(File, String)
     let mut n = 0;
     loop {
         let log = format!("{RUNS}/{task}-{at}-{n}.log");
+        // `create_new` follows no link and replaces no file, whatever a process of an agent put there.
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(repo.join(&log)) {
             Ok(file) => return Ok((file, log)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => n += 1,
@@ -90,6 +92,7 @@ fn path_of(repo: &Path, log: &str) -> io::Result<Option<PathBuf>> {
     let (Some(Component::Normal(name)), None) = (parts.next(), parts.next()) else {
         return Ok(None);
     };
+    // A link in the place of `.callboard` or of the folder itself would lead elsewhere.
     let folder = repo.canonicalize()?.join(RUNS);
     if folder.canonicalize()? != folder {
         return Ok(None);

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::confined::{CommandFault, ProjectCommand, ProjectCommands};
-use crate::git::{Git, GitFault};
+use crate::git::GitFault;
 use crate::guarded::AgentTree;
 use crate::process::ProcessEnd;
 use crate::turn::Turns;
@@ -63,7 +63,7 @@ impl CheckRunner for LocalChecks {
 
     async fn head(&self, repo: &Path, root: &Path) -> Head {
         if !tree::is_of_agents(repo, root) {
-            return git::head(Git::at(root)).await;
+            return git::head_at(root).await;
         }
         match AgentTree::looked_at(repo, root).await {
             Ok(tree) => git::head(tree.git()).await,

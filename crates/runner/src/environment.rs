@@ -1,10 +1,12 @@
-//! The variables that a spawned program gets from our environment. Variables are passed by name only; a variable that
-//! looks like a credential is not passed at all.
+//! The variables that a spawned program gets from our environment. Agents and checks get variables by name alone, so a
+//! credential reaches them only if the settings name its variable. Other programs, such as git, inherit all variables
+//! but those that look like credentials.
 
 use std::ffi::{OsStr, OsString};
 
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
+/// A name that holds one of these words is taken for a credential, in any case of letters.
 const SECRET_WORDS: [&str; 10] = [
     "TOKEN",
     "SECRET",
@@ -46,6 +48,7 @@ const CHECKS: [&str; 62] = [
     "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ",
     "USER", "UV_CACHE_DIR", "VIRTUAL_ENV", "VOLTA_HOME", "WAYLAND_DISPLAY",
 ];
+/// Settings of the language, and where a user's files are.
 const CHECKS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 /// The variables of a check: the usual ones, and those the settings name. Variables of ours are left out even when
@@ -77,6 +80,7 @@ pub(crate) fn for_agent(ours: &Variables, named: &[String]) -> AgentVariables {
     let is_ours = |name: &&str| name.starts_with("CALLBOARD_");
     let named: Vec<&str> = named.iter().map(String::as_str).filter(|name| !is_ours(name)).collect();
     let mut base = pick(&AGENTS);
+    // Each variable once, and a named one among the named: those are hidden in logs.
     base.retain(|(name, _)| !named.iter().any(|named| name == *named));
     AgentVariables { base, named: pick(&named) }
 }

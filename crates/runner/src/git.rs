@@ -14,6 +14,7 @@ use callboard_engine::ports::{Head, Origin, RepositoryFault, RepositoryFound};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment;
+use crate::head;
 use crate::process::{self, Output, ProcessEnd, Program};
 use crate::sandbox::Confinement;
 
@@ -327,6 +328,18 @@ fn complaint(words: &str) -> String {
     let mut blamed: Vec<&str> = words.lines().filter(blames).collect();
     blamed.extend(words.lines().map(str::trim).filter(|line| line.contains("safe.directory ")));
     if blamed.is_empty() { words.trim().to_owned() } else { blamed.join("; ") }
+}
+
+/// The branch and the commit of the checkout around a folder of the user. Git is asked only where its files do not say.
+pub(crate) async fn head_at(folder: &Path) -> Head {
+    let read = match repository_above(folder) {
+        Above::Repository(dot_git) => head::read(&dot_git),
+        Above::NoFolder | Above::Nothing => None,
+    };
+    match read {
+        Some(head) => head,
+        None => head(Git::at(folder)).await,
+    }
 }
 
 pub(crate) async fn head(git: Git<'_>) -> Head {

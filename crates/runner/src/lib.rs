@@ -1,5 +1,5 @@
-//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, embedding models, and
-//! boards that other processes serve.
+//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, embedding models, keys of
+//! token issuers, and boards that other processes serve.
 //!
 //! `process.rs` is the only place that spawns; all other files describe a `Program` and read how it ended. A program's
 //! result is data (`CheckRan`, `CheckFault`), never a panic.
@@ -19,6 +19,8 @@ mod executor;
 mod forge;
 mod git;
 mod guarded;
+mod head;
+mod issuer;
 mod live;
 mod merge;
 mod pair;
@@ -51,6 +53,7 @@ pub use checks::LocalChecks;
 pub use confined::ProjectCommands;
 pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, PromptBy, RawExecutor};
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
+pub use issuer::{IssuerKeys, JwtIssuer, KeyTimes};
 pub use pair::LocalPairs;
 pub use probe::{ProbeReport, probe, program_on_path};
 pub use recipe::Recipe;

@@ -74,6 +74,7 @@ impl PairSessions for LocalPairs {
         let mut written = agent.files(&order);
         let left_alone = files.hide_and_sift(&mut written).await?;
         if !is_open {
+            // A session in another terminal, or the rest of one that died, ends first.
             self.pair_end(&order.worktree, &order.task).await?;
             files.write_ours(PROMPT, order.prompt.as_bytes())?;
             for (path, text) in &written {
@@ -82,6 +83,7 @@ impl PairSessions for LocalPairs {
             if order.backend == PairBackend::Tmux {
                 self.start(&name, &order, &agent).await?;
             }
+            // Last: a record stands for a session that was opened whole.
             files.write_ours(RECORD, record(&name, &order).as_bytes())?;
         }
         let prompt_path = order.worktree.path.join(".callboard").join(PROMPT);
@@ -107,6 +109,7 @@ impl PairSessions for LocalPairs {
                 let exists = tmux::exists(&self.environment(), &name).await;
                 exists.inspect_err(|fault| tracing::warn!(%fault, name, "tmux cannot say whether a session exists")).ok()?
             }
+            // An editor cannot be asked, so the record alone counts.
             PairBackend::Vscode | PairBackend::Cursor => true,
         };
         lives.then_some(backend)

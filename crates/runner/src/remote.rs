@@ -86,6 +86,7 @@ pub struct RemoteBoard {
     wire: Wire,
     uri: Uri,
     token: Option<HeaderValue>,
+    /// Set by the answer to `initialize`, and sent with every later message.
     session: Mutex<Session>,
 }
 
@@ -142,6 +143,7 @@ impl RemoteBoard {
         let response = self.send(message).await?;
         let begins = message["method"] == "initialize";
         if begins {
+            // From the head of the answer: messages that are sent before its body ends need the id already.
             self.session().id = response.headers().get(SESSION).cloned();
         }
         let (id, events) = (message["id"].clone(), Events::of(response));
@@ -243,6 +245,7 @@ impl RemoteBoard {
         let is_in_session = has_session && modern_version(message).is_none();
         Err(match status {
             StatusCode::UNAUTHORIZED => RemoteFault::Token { url: self.url(), words },
+            // A 404 with words is an answer of the board itself, such as one about an unknown path.
             StatusCode::NOT_FOUND if is_in_session && said.is_null() => {
                 RemoteFault::Session { url: self.url() }
             }

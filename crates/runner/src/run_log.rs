@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use callboard_domain::runs::notes::{EXIT, NOTE, VARIABLES};
 use callboard_domain::runs::usage::RunUsage;
 use callboard_engine::ports;
 
@@ -85,7 +86,22 @@ pub(crate) struct RunLog {
 
 impl RunLog {
     pub(crate) fn note(&mut self, line: impl AsRef<str>) {
-        let _ = writeln!(self.notes, "callboard: {}", line.as_ref());
+        let _ = writeln!(self.notes, "{NOTE}{}", line.as_ref());
+    }
+
+    /// Notes which variables the program gets, by their names alone.
+    pub(crate) fn variables(&mut self, variables: &Variables) {
+        let mut names: Vec<_> = variables.iter().map(|(name, _)| name.to_string_lossy()).collect();
+        names.sort_unstable();
+        names.dedup();
+        self.note(format!("{VARIABLES}{}", names.join(", ")));
+    }
+
+    /// Notes how the program ended; nothing for one that did not start.
+    pub(crate) fn exit(&mut self, words: Option<&str>) {
+        if let Some(words) = words {
+            self.note(format!("{EXIT}{words}"));
+        }
     }
 
     pub(crate) fn stream(&mut self, name: &str, text: &str) {

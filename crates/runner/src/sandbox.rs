@@ -15,6 +15,8 @@ mod ports;
 use std::io;
 use std::path::PathBuf;
 
+use callboard_engine::ports::ConfinedBy;
+
 pub use ports::SandboxPorts;
 pub(crate) use ports::port_of_its_own;
 pub(crate) use system::Rules;
@@ -56,6 +58,21 @@ impl SandboxHeld {
             (false, _) => Self::Nothing,
             (true, false) => Self::Files,
             (true, true) => Self::FilesAndPorts,
+        }
+    }
+}
+
+impl SandboxMode {
+    /// What confines an agent under this setting. `own_sandbox`: its program confines itself, in a way that does not work
+    /// inside our confinement.
+    pub(crate) fn confines(self, own_sandbox: bool, held: SandboxHeld) -> ConfinedBy {
+        match (self, own_sandbox, held) {
+            (Self::Executor, true, _) | (Self::Auto, true, _) => ConfinedBy::OwnSandbox,
+            (Self::Executor, false, _) => ConfinedBy::OwnSwitches,
+            (Self::Auto | Self::Os, _, SandboxHeld::FilesAndPorts) => ConfinedBy::FilesAndPorts,
+            (Self::Auto | Self::Os, _, SandboxHeld::Files) => ConfinedBy::Files,
+            (Self::Auto, false, SandboxHeld::Nothing) => ConfinedBy::OwnSwitches,
+            (Self::Os, _, SandboxHeld::Nothing) => ConfinedBy::NoRun,
         }
     }
 }
@@ -134,6 +151,30 @@ mod system {
 
         pub(crate) fn enter(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_and_the_system_decide_what_confines() {
+        use ConfinedBy as By;
+        use SandboxHeld as Held;
+        let table = [
+            (SandboxMode::Auto, false, Held::FilesAndPorts, By::FilesAndPorts),
+            (SandboxMode::Auto, false, Held::Files, By::Files),
+            (SandboxMode::Auto, false, Held::Nothing, By::OwnSwitches),
+            (SandboxMode::Auto, true, Held::FilesAndPorts, By::OwnSandbox),
+            (SandboxMode::Os, true, Held::FilesAndPorts, By::FilesAndPorts),
+            (SandboxMode::Os, false, Held::Nothing, By::NoRun),
+            (SandboxMode::Executor, false, Held::FilesAndPorts, By::OwnSwitches),
+            (SandboxMode::Executor, true, Held::Nothing, By::OwnSandbox),
+        ];
+        for (mode, own_sandbox, held, by) in table {
+            assert_eq!(mode.confines(own_sandbox, held), by, "{mode:?} {own_sandbox} {held:?}");
         }
     }
 }

@@ -40,6 +40,7 @@ pub(crate) async fn ask(
         input: Vec::new(),
         timeout: TIME_MAX,
         output: Output::Merged { bytes_max: ANSWER_BYTES_MAX },
+        // The first command starts tmux's server, which outlives this process: a person asked for the terminal.
         dies_with_us: false,
         leash: None,
         keeps: None,

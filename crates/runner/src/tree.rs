@@ -39,7 +39,7 @@ pub(crate) async fn files(repo: &Path, root: &Path) -> Result<FilesState, CheckF
         Err(GitFault::Outside) => return Ok(FilesState::default()),
         Err(GitFault::Failed(words)) => return Err(CheckFault::Infrastructure(words)),
     };
-    let (head, tree) = tokio::join!(git::head(Git::at(root)), work_tree.tree());
+    let (head, tree) = tokio::join!(git::head_at(root), work_tree.tree());
     match tree {
         Ok(tree) => Ok(FilesState { head: head.head, tree: Some(tree) }),
         Err(GitFault::Failed(words)) => Err(CheckFault::Infrastructure(words)),

@@ -54,6 +54,7 @@ impl Turns {
 
     fn place(&self, task: TaskId) -> Arc<Place> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        // Places of tasks whose checks are over, so that the map does not grow.
         places.retain(|_, place| place.strong_count() > 0);
         if let Some(place) = places.get(&task).and_then(Weak::upgrade) {
             return place;

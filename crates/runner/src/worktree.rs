@@ -7,6 +7,7 @@
 mod answer;
 mod branch;
 mod changes;
+mod commits;
 mod diff;
 mod disk;
 mod exclude;
@@ -38,9 +39,9 @@ use callboard_domain::board::recipe::PortBlock;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
     Branch, BranchMade, BranchOrder, ChangesQuery, DiskUsage, FileFault, FileLines, ListedWork,
-    Rebased, ShareOrder, TaskBranch, TaskWorktree, Worktree, WorktreeChanges, WorktreeDiff,
-    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState,
-    Worktrees,
+    Rebased, ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges,
+    WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved,
+    WorktreeState, Worktrees,
 };
 
 use tokio_util::sync::CancellationToken;
@@ -184,6 +185,14 @@ impl Worktrees for LocalWorktrees {
         query: &ChangesQuery,
     ) -> Result<WorktreeChanges, WorktreeFault> {
         changes::changes(worktree, target, query).await
+    }
+
+    async fn worktree_commits(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<Vec<WorkCommit>, WorktreeFault> {
+        commits::commits(worktree, target).await
     }
 
     async fn worktree_lines(

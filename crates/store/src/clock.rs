@@ -17,13 +17,16 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// The clocks of the machine. Both stores use it; PostgreSQL's time comes from the server.
 pub struct SystemClock;
 
+/// `Instant` cannot be stored as a number, so the steady clock counts from here.
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
+        // A clock before 1970 reads as 0; the floor then carries time on from the newest row.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(since.as_micros() as i64)
     }
@@ -37,6 +40,7 @@ impl Clock for SystemClock {
 pub struct ManualClock {
     wall: AtomicI64,
     steady: AtomicI64,
+    /// The wall time up to which a process counts as having watched the leases.
     ticked: AtomicI64,
 }
 
@@ -91,6 +95,7 @@ struct Anchor {
 }
 
 impl Anchor {
+    /// The anchor's time, moved on by what the steady clock has counted since.
     fn carried(self, steady: i64) -> i64 {
         self.at.saturating_add((steady - self.steady).max(0))
     }
@@ -104,6 +109,7 @@ impl Floor {
     /// Raises the floor to a time that is in the store.
     pub fn raise(&self, newest: i64, steady: i64) {
         let mut anchor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // An older time would set the floor back.
         if newest > anchor.carried(steady) {
             *anchor = Anchor { at: newest, steady };
         }

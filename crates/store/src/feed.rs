@@ -11,6 +11,7 @@ use callboard_domain::event::LoggedEvent;
 use crate::StoreError;
 
 pub trait EventSink: Send + Sync {
+    /// Called with rising numbers, and under the feed's lock: it must return at once.
     fn publish(&self, events: &[LoggedEvent]);
     /// Whether any wait needs events.
     fn is_listening(&self) -> bool;
@@ -55,6 +56,7 @@ impl Feed {
         let mut position = self.position();
         let Some(seen) = *position else { return Ok(()) };
         let Some(sink) = self.listening_sink(&mut position) else { return Ok(()) };
+        // The usual case: no other process committed in between, so the log need not be read.
         if first.seq == seen + 1 {
             sink.publish(events);
             *position = Some(last.seq);
@@ -105,6 +107,7 @@ impl Feed {
         self.position().is_some()
     }
 
+    /// Without a listener the position is dropped: the next `start` begins at the end of the log again.
     fn listening_sink(&self, position: &mut Option<u64>) -> Option<&Arc<dyn EventSink>> {
         let sink = self.sink.get().filter(|sink| sink.is_listening());
         if sink.is_none() {

@@ -11,8 +11,11 @@ use crate::StoreError;
 
 /// The largest file that is kept.
 pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The bytes that one row holds. Part of the format: files written with another size could not be read.
-pub(crate) const PART_BYTES: usize = 256 * 1024;
+/// The bytes that one row holds. Part of the format: files written with another size could not be read. An artifact of up
+/// to this size can be stored by the command that records it.
+pub const PART_BYTES: usize = 256 * 1024;
+/// The media type of artifacts.
+pub(crate) const TEXT: &str = "text/plain";
 /// How many files one `files_prune` deletes, so that writers get their turn in between.
 pub(crate) const PRUNED_MAX: i64 = 100;
 

@@ -6,11 +6,15 @@ use serde_json::{Map, Value};
 
 /// The columns that change with the state.
 pub(crate) struct Columns {
+    /// The word of MCP's tasks. `working` and `input_required` are one state of ours: live, without and with questions.
     pub state: String,
+    /// The end of the runner's lease, for a live handle only. A CHECK of the table says so.
     pub alive_until: Option<i64>,
     pub cancel_asked: bool,
+    /// JSON objects, by the key of the question.
     pub questions: String,
     pub answers: String,
+    /// The result of a completed call as JSON, or the error of a failed one.
     pub outcome: Option<String>,
 }
 
@@ -28,6 +32,7 @@ pub(crate) const STEPS: [&str; 9] = [
 ];
 
 impl Columns {
+    /// Questions and answers of a call that is over are dropped: only a live call reads them.
     pub fn of(state: &HandleState) -> Self {
         let ended = |word: &str, outcome: Option<&Value>| Self {
             state: word.into(),
@@ -62,6 +67,7 @@ impl Columns {
                 questions: serde_json::from_str(&self.questions).ok()?,
                 answers: serde_json::from_str(&self.answers).ok()?,
             }),
+            // A CHECK demands a result of a completed call. A failed one may have no error of its own.
             "completed" => HandleState::Completed { result: outcome()?? },
             "failed" => HandleState::Failed { error: outcome()? },
             "cancelled" => HandleState::Cancelled,

@@ -2,6 +2,7 @@
 
 use callboard_domain::ids::IdKind;
 
+/// Each of these tables has the columns `id` and `org`, so one query shape finds the ids of every kind.
 pub(crate) fn id_table(kind: IdKind) -> &'static str {
     match kind {
         IdKind::Decision => "decisions",

@@ -2,6 +2,7 @@
 
 use callboard_domain::event::{EventName, LoggedEvent};
 
+/// Called after the commit, so that no line speaks of a mail that was rolled back. The keys are those of the event.
 pub(crate) fn committed(events: &[LoggedEvent]) {
     for event in events.iter().filter(|event| event.name == EventName::MailSent) {
         let data = event.read();

@@ -15,10 +15,13 @@ pub(crate) struct Judged {
     pub change: Change,
     /// The subject before the change.
     pub subject: Option<Task>,
+    /// The standing of the subject before the change.
     before: Option<Standing>,
+    /// Found before the change is carried out: afterwards the desk no longer shows that the task was free.
     taken: Option<Taken>,
 }
 
+/// Asks the rules for the change. Nothing on the desk has moved when they refuse.
 pub(crate) fn judge(desk: &Desk, op: &Op) -> Result<Judged, Refusal> {
     let world = desk.world(&op.policy, &op.actor, &op.command);
     let change = decide(&world, &op.command, desk.now)?;
@@ -31,11 +34,13 @@ pub(crate) fn judge(desk: &Desk, op: &Op) -> Result<Judged, Refusal> {
 impl Judged {
     /// Carries the change out on the desk. The writer appends the events and then sets `last_seq`.
     pub fn carry_out(self, desk: &mut Desk) -> Result<(Applied, Vec<Event>), StoreError> {
+        // Read here, because the writes are moved out of the change below.
         let (changed, queued) = (!self.change.is_empty(), self.change.queued());
         let Change { writes, events, reply, but } = self.change;
         for write in writes {
             desk.apply(write).map_err(|error| StoreError::Internal(error.to_string()))?;
         }
+        // Cannot happen while `needs` of the command names every row that its reply shows.
         let missing = || StoreError::Internal(format!("{reply:?} is not in the store"));
         let applied = Applied {
             outcome: desk.answer(reply).ok_or_else(missing)?,

@@ -13,15 +13,19 @@ mod handles;
 mod id_table;
 mod journal;
 mod judge;
+mod kept;
 pub mod knowledge;
 mod migrations;
 mod pages;
 mod part;
 pub mod postgres;
 mod pulls;
+mod replies;
+mod retention;
 mod retries;
 mod review;
 mod runs;
+mod skip;
 pub mod sqlite;
 mod table;
 pub mod tally;
@@ -29,6 +33,7 @@ mod task;
 pub mod transfer;
 mod watch;
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +50,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::rights::Rights;
 use callboard_domain::runs::job::{Job, JobId, JobKind};
-use callboard_domain::task::attempt::{Attempt, ExecutionState, Health};
+use callboard_domain::task::attempt::{Attempt, Health};
 use callboard_domain::task::comment::{Comment, CommentId};
 use callboard_domain::task::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
@@ -55,27 +60,30 @@ use callboard_domain::world::Queued;
 
 pub use board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use board::columns::{
-    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, EpicProgress, StuckQuery,
+    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, StuckQuery, TaskTitle,
 };
 pub use board::org::{BackQuery, OrgStore};
+pub use board::progress::EpicProgress;
 pub use board::stats::{DaysKept, StatsStore};
 pub use callboard_domain::desk::Outcome;
 pub use crew::epics::{BusyWorker, EpicQuery, EpicStore, OrphanRun, StaleWorker, UnassignedTask};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
 pub use feed::EventSink;
-pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
+pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile, PART_BYTES};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use pages::{NewPageKey, PageHash, PageStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
+pub use retention::{Grown, PruneStep, Pruned, RetentionStore, RowKey, Space};
 pub use retries::{CallKey, KEPT_BYTES_MAX, KeptAnswer, KeptCall, RETRIES_KEPT_MS, RetryStore};
 pub use review::{ReviewStore, ReviewerOf};
 pub use runs::deliveries::DeliveryStore;
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen};
+pub use task::query::{AsWork, TaskQuery, TaskScope};
 pub use task::queue::{Taken, TasksByState};
 pub use task::span::{AttemptSeen, AttemptSpan, REACH_MS, SpanStore};
 
 /// The target under which every statement of a read is traced, with `CALLBOARD_LOG` or by a test: `sql`, and for SQLite
-/// the `file`. Values are not traced.
+/// the `file` and the `steps` of its virtual machine. Values are not traced.
 pub const STATEMENTS: &str = "callboard_store::statements";
 
 /// The target under which every look of a waiting process at the log is traced: `by` says whether the `bell` rang or the
@@ -95,6 +103,7 @@ pub trait Store:
     + DeliveryStore
     + PullStore
     + RetryStore
+    + RetentionStore
     + PageStore
     + ReviewStore
     + SpanStore
@@ -103,6 +112,9 @@ pub trait Store:
 {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
+    /// As `apply`, for commands that go together: they are decided one after another and share one commit. Each has an
+    /// answer of its own, in this order; a refused command does not touch the others.
+    async fn apply_all(&self, ops: Vec<Op>) -> Vec<Result<Applied, ApplyError>>;
 
     /// The rows as written; `TaskRecord::as_of` judges the lease.
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError>;
@@ -139,7 +151,7 @@ pub trait Store:
     async fn repos_on(&self, org: &str, machine: &str) -> Result<Vec<OwnedRepo>, StoreError>;
     /// The project of an org that has this repository.
     async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError>;
-    /// How many tasks of every org are in which state. Reads every task's row.
+    /// How many tasks of every org are in which state.
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError>;
     /// When a task last became free to take, as of event `up_to`.
     async fn task_free_since(
@@ -296,7 +308,8 @@ pub struct Applied {
     pub before: Option<Standing>,
     /// A refusal that left a trace (`Change::but`).
     pub but: Option<Refusal>,
-    /// The number of the last event that this change appended; `None` when it changed nothing.
+    /// The number of the last event that this change appended. `None` when it changed nothing, and when the number is
+    /// not given yet: a store of several processes may number an event after its commit, unless `Needs::number` asks.
     pub last_seq: Option<u64>,
     /// The time the change happened at.
     pub at: Timestamp,
@@ -328,81 +341,6 @@ pub enum StoreError {
     Corrupt(String),
     #[error("{0}")]
     Internal(String),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskQuery {
-    pub project: i64,
-    pub label: Option<String>,
-    /// `Some(None)`: tasks without an assignee.
-    pub assignee: Option<Option<String>>,
-    pub ready: Option<bool>,
-    /// Only tasks that wait for an answer.
-    pub blocked: bool,
-    pub execution: Option<ExecutionState>,
-    pub policy: Arc<Policy>,
-    /// The last id of the page before.
-    pub after: Option<Id>,
-    pub newest_first: bool,
-    pub as_work: Option<AsWork>,
-    pub limit: usize,
-}
-
-/// A list to choose work from: without plans, by priority and then by age.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AsWork {
-    /// The priority of the last task of the page before.
-    pub after_priority: Option<u16>,
-}
-
-impl TaskQuery {
-    pub fn of(project: i64, policy: Arc<Policy>) -> Self {
-        Self {
-            project,
-            label: None,
-            assignee: None,
-            ready: None,
-            blocked: false,
-            execution: None,
-            policy,
-            after: None,
-            newest_first: false,
-            as_work: None,
-            limit: 50,
-        }
-    }
-
-    /// Whether the query asks only for tasks at the start that are ready.
-    pub(crate) fn is_for_startable(&self) -> bool {
-        self.label.as_ref() == Some(&self.policy.initial().name) && self.ready == Some(true)
-    }
-
-    /// Whether the query asks only for unassigned tasks, as work to choose from.
-    pub(crate) fn is_for_free(&self) -> bool {
-        self.is_for_startable() && self.as_work.is_some() && self.assignee == Some(None)
-    }
-
-    /// The order of a page, in SQL.
-    pub(crate) fn order(&self) -> &'static str {
-        match (self.as_work, self.newest_first) {
-            (Some(_), _) => "t.priority, t.id",
-            (None, false) => "t.id",
-            (None, true) => "t.id DESC",
-        }
-    }
-
-    /// One page of the found tasks, in the query's order, each as it stands at `now`.
-    pub(crate) fn page(&self, mut found: Vec<TaskRow>, now: Timestamp) -> Vec<TaskRow> {
-        found.sort_by_key(|row| row.task.id.id);
-        match self.as_work {
-            // The sort is stable, so age decides among equals.
-            Some(_) => found.sort_by_key(|row| row.task.priority),
-            None if self.newest_first => found.reverse(),
-            None => {}
-        }
-        found.truncate(self.limit);
-        found.into_iter().map(|row| row.as_of(&self.policy, now)).collect()
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -456,6 +394,16 @@ pub struct AttemptQuery {
     /// Start and id of the last attempt of the page before; newest come first.
     pub after: Option<(Timestamp, Id)>,
     pub limit: usize,
+}
+
+impl AttemptQuery {
+    /// One page of the found attempts, the newest start first. Attempts that two statements found count once.
+    pub(crate) fn page(&self, mut found: Vec<Attempt>) -> Vec<Attempt> {
+        found.sort_by_key(|attempt| Reverse((attempt.started_at, attempt.id.0)));
+        found.dedup_by_key(|attempt| attempt.id);
+        found.truncate(self.limit);
+        found
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -82,6 +82,10 @@ migrations! {
     31 "import" "0031_import.sql",
     32 "usage" "0032_usage.sql",
     33 "references" "0033_references.sql",
+    34 "lists" "0034_lists.sql",
+    35 "order" "0035_order.sql",
+    36 "record" "0036_record.sql",
+    37 "retention" "0037_retention.sql",
 }
 
 pub(crate) fn latest() -> u32 {

@@ -34,6 +34,7 @@ pub struct NewPageKey {
     pub org: Arc<str>,
     pub actor: Actor,
     pub grant: PageGrant,
+    /// Counted from the store's own time, which judges the end as well.
     pub lives: Duration,
 }
 

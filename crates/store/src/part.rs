@@ -15,6 +15,7 @@ const BESIDE: [&str; 6] = ["-gate", "-turn", "-bell", "-wal", "-shm", "-journal"
 /// An unfinished database. It is removed, with everything beside it, unless it got its name.
 pub(crate) struct Part {
     path: PathBuf,
+    /// The name that the file gets when it is whole.
     to: PathBuf,
 }
 

@@ -27,6 +27,7 @@ pub trait PullStore {
 pub struct PullQuery {
     /// `None`: of every org.
     pub org: Option<Arc<str>>,
+    /// `open`, `merged` or `closed`; `None`: in any state.
     pub status: Option<&'static str>,
     /// `None`: of every task, and without one.
     pub task: Option<TaskId>,
@@ -42,6 +43,7 @@ pub struct PullOf {
     pub pull: Pull,
 }
 
+/// A page of the open pull requests that one loop watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenPulls {
     pub of: PullsOf,
@@ -65,6 +67,8 @@ pub enum PullsOf {
 pub struct PullTurn {
     pub created_at: Timestamp,
     pub number: u64,
+    // Numbers of two repositories may be equal, and so may the times of two pull requests: only the four parts together
+    // make a total order, which a page needs for its cursor.
     pub repo: String,
     pub org: Arc<str>,
 }
@@ -86,6 +90,7 @@ impl OpenPulls {
     }
 
     /// Empty where the query names no machine.
+    /// The statement has this value in every case, so that its values do not change with the query.
     pub(crate) fn machine(&self) -> &str {
         match &self.of {
             PullsOf::Machine(machine) => machine,

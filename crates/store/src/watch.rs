@@ -1,4 +1,4 @@
-//! The knowledge of one process about the watch over the leases. The rule is `callboard_domain::watch`.
+//! The knowledge of one process about the watch over the leases. The rule is `callboard_domain::task::watch`.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 /// The published schema of an argument type: inlined, without constructs that some clients cannot read.
 pub fn schema_of<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
+        // Several clients resolve neither `$ref` nor `$defs`, so every type is written out where it is used.
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
@@ -33,6 +34,7 @@ fn make_portable(schema: &mut Value) {
         Value::Object(map) => {
             map.remove("format");
             map.remove("default");
+            // Not needed: `object` refuses unknown names by itself and proposes the nearest known one.
             map.remove("additionalProperties");
             if let Some(Value::Array(types)) = map.get_mut("type") {
                 types.retain(|kind| kind != "null");
@@ -58,6 +60,7 @@ pub fn published(mut schema: Map<String, Value>) -> Map<String, Value> {
     if schema.get("minimum").and_then(Value::as_i64).is_some_and(|least| matches!(least, 0 | 1)) {
         schema.shift_remove("minimum");
     }
+    // The mark is a key of our own in the schema; without this it would be published.
     if schema.shift_remove("brief").is_some() {
         schema.insert("items".into(), json!({"type": "object"}));
     }
@@ -93,6 +96,7 @@ pub fn read<T: DeserializeOwned>(
         _ => return Err(Refusal::invalid("arguments must be an object")),
     };
     for (other, real) in aliases {
+        // A caller that sends both names gets the refusal of the unknown one, instead of a silent choice.
         if !arguments.contains_key(*real)
             && let Some(value) = arguments.shift_remove(*other)
         {
@@ -122,9 +126,11 @@ fn object(
     place: &str,
 ) -> Result<Value, Refusal> {
     let empty = Map::new();
+    // Only keys that the schema names reach serde, so serde's own errors, which name no way out, are rare.
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let mut read = Map::new();
     for (name, value) in given {
+        // An unknown name is refused even when its value is `null`: a typing error must not pass as "absent".
         let Some(field) = known.get(&name) else {
             return Err(unknown(place, &name, known));
         };
@@ -146,6 +152,7 @@ fn object(
 
 /// The refusal of an argument that does not exist, with the nearest name that does.
 fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
+    // Messages repeat at most 60 characters of a caller's text, so that a refusal stays short.
     let shown: String = name.chars().take(60).collect();
     let way_out = match nearest(&shown, known.keys().map(String::as_str)) {
         Some(key) => format!("; did you mean '{key}'?"),
@@ -168,6 +175,7 @@ fn outermost<'a>(place: &'a str, name: &'a str) -> &'a str {
 pub(crate) fn nearest<'w>(given: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let near = known.map(|word| (strsim::damerau_levenshtein(&fold(word), &fold(given)), word));
     let (distance, word) = near.min()?;
+    // Half the word may differ; beyond that the proposal would be a guess. One edit is always allowed.
     (distance <= word.len().max(3) / 2).then_some(word)
 }
 
@@ -176,6 +184,7 @@ fn form<'s>(schema: &'s Value, given: &Value) -> &'s Value {
     let kind = match given {
         Value::Object(_) => "object",
         Value::Array(_) => "array",
+        // Where a schema has several forms, every plain value is judged by the form of a text.
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => "string",
     };
     let forms = schema.get("anyOf").and_then(Value::as_array);
@@ -223,6 +232,7 @@ pub(crate) fn shown(value: &Value) -> String {
 fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     let Value::String(text) = &given else { return Err(wrong(label, "a string", &given)) };
     let Some(words) = schema.get("enum").and_then(Value::as_array) else { return Ok(given) };
+    // `inProgress` has no separator that `fold` could unify, so separators do not count at all.
     let bare = |word: &str| fold(word).replace('_', "");
     let found = words.iter().filter_map(Value::as_str).find(|word| bare(word) == bare(text));
     match found {
@@ -300,6 +310,7 @@ fn list(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, 
         }
         one => vec![one],
     };
+    // `checks` holds items that a message calls `check 0`.
     let singular = name.strip_suffix('s').unwrap_or(name);
     let mut read = Vec::with_capacity(given.len());
     for (index, item) in given.into_iter().enumerate() {

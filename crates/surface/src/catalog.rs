@@ -13,18 +13,23 @@ use crate::front::{Hints, ToolInfo};
 use crate::output;
 use crate::tool::{Tool, Toolset};
 
+/// The tools of a server, and the words in which they describe themselves.
 pub struct Catalog {
+    /// One entry for each name, in the order in which the toolsets were named.
     listed: Vec<Listed>,
     pub toolsets: Vec<&'static Toolset>,
     pub names: Vec<&'static str>,
+    /// Supplies the status that `{initial}` stands for in descriptions and instructions.
     policy: Arc<Policy>,
 }
 
+/// One name with the tools that share it, one of each toolset at most.
 struct Listed {
     name: &'static str,
     variants: Vec<Variant>,
 }
 
+/// One tool under a name. The schema is the full one: `args::published` shortens a copy for clients.
 pub struct Variant {
     pub toolset: &'static Toolset,
     pub tool: &'static Tool,
@@ -32,6 +37,7 @@ pub struct Variant {
 }
 
 impl Catalog {
+    /// The catalog of these toolsets, in their order. Schemas are made once, here.
     pub fn of(toolsets: &[&'static Toolset]) -> Self {
         let mut listed: Vec<Listed> = Vec::new();
         for toolset in toolsets {
@@ -78,8 +84,10 @@ impl Catalog {
 }
 
 impl Listed {
+    /// The name as this caller sees it; `None` where the caller may call none of its tools.
     fn info(&self, principal: &Principal, policy: &Policy) -> Option<ToolInfo> {
         let is_shown = |variant: &&Variant| variant.toolset.shows(variant.tool, principal);
+        // A caller that may call one of two tools sees the keys of that one alone.
         let allowed: Vec<&Variant> = self.variants.iter().filter(is_shown).collect();
         let first = allowed.first()?;
         let lines: Vec<&'static str> = allowed.iter().map(|variant| variant.tool.output).collect();
@@ -103,6 +111,7 @@ impl Listed {
         let mut meant: Option<(&str, &Variant)> = None;
         for key in given {
             let mut knowing = self.variants.iter().filter(|variant| variant.knows(key));
+            // A key that no variant knows, or several, says nothing about the variant; `args::read` judges it later.
             let (Some(variant), None) = (knowing.next(), knowing.next()) else { continue };
             match meant {
                 None => meant = Some((key, variant)),
@@ -144,6 +153,7 @@ impl Variant {
 }
 
 /// Hints that hold for both of two tools.
+/// A client may skip a confirmation on the strength of a hint, so the merged hint claims the less harmless case.
 fn cautious(one: Hints, other: Hints) -> Hints {
     Hints {
         read_only: one.read_only && other.read_only,
@@ -153,6 +163,7 @@ fn cautious(one: Hints, other: Hints) -> Hints {
     }
 }
 
+/// The descriptions of several tools in one text, from which a model has to choose the keys.
 fn join<'d>(descriptions: impl Iterator<Item = &'d str>) -> String {
     descriptions.collect::<Vec<_>>().join(" Or: ")
 }
@@ -164,6 +175,7 @@ fn merged_schema(variants: &[&Variant]) -> Map<String, Value> {
         for variant in variants {
             let own = variant.schema.get("properties").and_then(Value::as_object);
             for (name, schema) in own.into_iter().flatten() {
+                // Where both toolsets have a key, the schema of the toolset that was named first is shown.
                 properties.entry(name.clone()).or_insert_with(|| schema.clone());
             }
         }

@@ -4,6 +4,7 @@ use callboard_domain::command::NewCheck;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+// Doc comments of the fields are published as their descriptions. Comments for readers of the code take two slashes.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CheckArgument {
     desc: String,
@@ -23,6 +24,7 @@ impl From<CheckArgument> for NewCheck {
         NewCheck {
             desc: check.desc,
             cmd: check.cmd,
+            // `manual` is the only type a caller can name. Without it, the presence of `cmd` decides.
             manual: check.kind.is_some(),
             cwd: check.cwd,
             timeout_s: check.timeout,

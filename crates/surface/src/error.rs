@@ -12,11 +12,14 @@ use serde_json::{Map, Value, json};
 pub struct Voice {
     /// A refusal of one of the toolset's tools.
     pub say: fn(tool: &str, &Refusal) -> Said,
+    /// The code while the store cannot be reached; the call may be repeated.
     pub unavailable: &'static str,
     pub unavailable_hint: Option<&'static str>,
     /// The database is damaged; retrying does not help.
     pub damaged: &'static str,
+    /// The code of a call that its client ended.
     pub canceled: &'static str,
+    /// The code of a fault of the server itself.
     pub internal: &'static str,
 }
 
@@ -27,6 +30,7 @@ pub struct Said {
     pub message: String,
     pub hint: Option<String>,
     pub retryable: bool,
+    /// Facts of the refusal as data, for callers that branch on more than the code.
     pub details: Option<Value>,
 }
 
@@ -50,6 +54,7 @@ pub struct Speaker {
     pub tool: &'static str,
 }
 
+// The codes that all vocabularies share. A toolset whose reference has another word gives it in its `Voice`.
 pub(crate) const CANCELED: &str = "CANCELED";
 pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
 /// Git failed on a repository of the server; its words are the message.
@@ -107,6 +112,7 @@ pub fn render(error: &EngineError, speaker: Speaker) -> Value {
             "hint": GIT_FAILED_HINT,
             "retryable": true,
         }),
+        // The operator has to act, so the log gets the cause even if the caller drops the answer.
         EngineError::Damaged(words) => {
             tracing::error!(cause = words, "the database is damaged");
             json!({
@@ -145,6 +151,7 @@ impl TraceId {
 
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Sixteen digits always, so that an id can be searched for as a word.
         write!(f, "{:016x}", self.0)
     }
 }

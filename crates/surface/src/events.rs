@@ -32,13 +32,16 @@ use crate::metrics::{Counted, SSE_STREAMS};
 use callboard_engine::time::rfc3339_ms;
 
 /// How many events wait for a slow reader.
+/// A full queue makes `say` wait for at most `EventsOptions::patience`; then the stream ends.
 const QUEUED_MAX: usize = 64;
 /// Larger data of an event is left out; the log has it.
+/// 64 queued events of this size are 1 MiB for each slow reader.
 const DATA_BYTES_MAX: usize = 16 * 1024;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells proxies to pass a stream on at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
+/// The times of all streams of a server.
 #[derive(Clone, Debug)]
 pub struct EventsOptions {
     /// How often an idle stream carries a heartbeat.
@@ -51,10 +54,12 @@ pub struct EventsOptions {
 
 impl EventsOptions {
     pub fn until(closing: CancellationToken) -> Self {
+        // nginx ends a proxied response after 60 idle seconds by default; 15 stay well below.
         Self { heartbeat: Duration::from_secs(15), patience: Duration::from_secs(30), closing }
     }
 }
 
+/// The state of the route.
 struct Desk {
     engine: Arc<Engine>,
     options: EventsOptions,
@@ -99,6 +104,7 @@ impl EventsRequest {
     /// Reads the request. The header that a browser sends on reconnection is newer than the address.
     fn read(query: &HashMap<String, String>, headers: &HeaderMap) -> Result<Self, String> {
         let header = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().trim());
+        // An empty header is no position: the address decides then.
         let header = header.filter(|id| !id.is_empty()).map(|id| ("Last-Event-ID", id));
         let given = |name: &'static str| {
             let text = query.get(name).map(|text| text.trim());
@@ -134,6 +140,7 @@ pub fn told(follow: EventFollow, options: EventsOptions) -> mpsc::Receiver<Event
     tokio::spawn(async move {
         let _open = Counted::one(SSE_STREAMS);
         let said = say(follow, &tell, &options);
+        // Without `closed`, a reader that left would be noticed only at the next event or heartbeat.
         tokio::select! {
             () = options.closing.cancelled() => {}
             () = tell.closed() => {}
@@ -164,6 +171,7 @@ async fn say(mut follow: EventFollow, tell: &mpsc::Sender<Event>, options: &Even
         }
         next = match tokio::time::timeout(options.heartbeat, follow.next()).await {
             Ok(event) => event.map(|event| shown(&event)),
+            // The position moves also while filtered events pass, so a filtered stream resumes near the log's end.
             Err(_) => Ok(Event::default().comment("here").id(follow.position().to_string())),
         };
     }
@@ -174,6 +182,7 @@ fn shown(event: &LoggedEvent) -> Event {
     let LoggedEvent { seq, at, actor, name, data, .. } = event;
     let bytes = data.to_string().len();
     let data = match bytes {
+        // The size replaces the data; `callboard log --json` prints the event as a whole.
         0..=DATA_BYTES_MAX => data.clone(),
         _ => json!({ "truncatedBytes": bytes }),
     };
@@ -204,8 +213,13 @@ pub fn document(event: &LoggedEvent) -> Value {
 /// The answer when a stream cannot begin.
 fn failure(error: &EngineError) -> Response {
     match error {
+        // A missing right does not come back by itself, so it is no 503, which programs retry.
         EngineError::Refused(no @ Refusal::AuthorizationDenied { .. }) => {
             refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &no.message())
+        }
+        // The client missed events for good. It reads what stands now and follows from the place that the words name.
+        EngineError::Refused(no @ Refusal::RemovedByRetention { .. }) => {
+            refusal(StatusCode::GONE, no.code(), &no.message())
         }
         EngineError::Damaged(words) => {
             tracing::error!(cause = words, "the database is damaged");

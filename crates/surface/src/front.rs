@@ -23,6 +23,7 @@ use crate::tool::{self, About, Call, Toolset};
 use crate::toolsets;
 use crate::{error, prompt, resource, task_name};
 
+/// The protocol allows at most 100 values in one completion.
 const COMPLETIONS_MAX: usize = 100;
 
 /// The published facts of one tool.
@@ -36,11 +37,13 @@ pub struct ToolInfo {
     pub hints: Hints,
 }
 
+/// The four annotations of the protocol. Clients use them to decide whether to ask a person before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints {
     pub read_only: bool,
     pub destructive: bool,
     pub idempotent: bool,
+    /// Whether the call acts on anything outside Callboard.
     pub open_world: bool,
 }
 
@@ -58,6 +61,7 @@ impl Hints {
 /// A tool's answer: both variants are normal results for the protocol; `Refused` sets `isError`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolReply {
+    /// An answer of the tool. Toolsets with an envelope also refuse in this form.
     Done(Value),
     Refused(Value),
 }
@@ -104,6 +108,7 @@ impl NoResource {
     }
 }
 
+/// A resource as clients list it.
 #[derive(Clone, Debug)]
 pub struct ResourceInfo {
     pub uri: String,
@@ -112,6 +117,7 @@ pub struct ResourceInfo {
     pub media_type: &'static str,
 }
 
+/// A prompt as clients list it.
 #[derive(Clone, Debug)]
 pub struct PromptInfo {
     pub name: &'static str,
@@ -127,23 +133,29 @@ pub struct PromptArgument {
     pub required: bool,
 }
 
+/// The one way from a protocol to the engine, for a fixed list of toolsets.
 pub struct Front {
     engine: Arc<Engine>,
     catalog: Catalog,
     /// The toolsets in the order of `toolsets::ALL`.
     hooked: Vec<&'static Toolset>,
+    /// The facts that a tool may tell about this server.
     about: About,
+    /// Texts of the project's `.callboard/prompts/`.
     own_prompts: OwnPrompts,
+    /// Places for calls of tools with `may_be_long`, counted by token.
     long_calls: Arc<Places>,
 }
 
 impl Front {
+    /// A front without a limit of long calls and without texts of a project. `repo` is the name of the served folder.
     pub fn new(engine: Arc<Engine>, toolsets: &[&'static Toolset], repo: Option<String>) -> Self {
         let catalog = Catalog::of(toolsets).with_words_of(engine.policy().clone());
         let about =
             About { version: env!("CARGO_PKG_VERSION"), toolsets: catalog.names.clone(), repo };
         let (own_prompts, long_calls) = (OwnPrompts::default(), Places::unlimited());
         let mut hooked = toolsets.to_vec();
+        // The order decides which toolset answers for a job or a cursor first. It must not depend on `--toolsets`.
         hooked.sort_by_key(|own| toolsets::ALL.iter().position(|known| known.name == own.name));
         Self { engine, catalog, hooked, about, own_prompts, long_calls }
     }
@@ -198,6 +210,7 @@ impl Front {
     pub async fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
         let mut principal = principal.clone();
         for (_, callers) in self.hooked(|hooks| hooks.callers) {
+            // The list shows what a call would be judged by: the rights in the store, not those of the connection.
             principal = callers.on_record(&self.engine, principal).await;
         }
         self.catalog.list(&principal)
@@ -227,6 +240,7 @@ impl Front {
         let ToolRequest { mut arguments, key } = asked.into();
         let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
         let action = found.tool.action_named(&arguments);
+        // Unknown names are not measured: a client's text must not become a label.
         let measured = Measured::start(found.tool.name);
         let mut op = context(found.tool.name);
         // A toolset that knows its callers judges them itself, before it repeats a kept answer.
@@ -236,7 +250,10 @@ impl Front {
             None => found.tool.judge(&op.principal),
         };
         let judged = judged.and_then(|()| self.catalog.judge(name, &arguments));
+        // The key's digest is over the arguments as sent, so a repeated call has the digest of the first one whatever
+        // its short names mean by then.
         let judged = judged.and_then(|()| op.take_key(&arguments, key.as_ref()));
+        // Long calls are limited by token, so that one token cannot exhaust the server for others.
         let place = match found.tool.may_be_long {
             true => self.long_calls.take(op.principal.token),
             false => Ok(None),
@@ -244,12 +261,14 @@ impl Front {
         // Held until the call has its answer, behind a handle or not.
         let (judged, _place) = match place {
             Ok(place) => (judged, place),
+            // An earlier refusal wins: the order of refusals is part of the contract.
             Err(NoPlace { max: limit }) => (judged.and(Err(Refusal::TooManyCalls { limit })), None),
         };
         let judged = match judged {
             Ok(()) => task_name::resolve(&self.engine, &op, &mut arguments).await,
             Err(refusal) => Err(refusal.into()),
         };
+        // Read before the call takes the arguments, for the audit after it.
         let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
         let answer = match (judged, callers) {
             (Err(EngineError::Refused(refusal)), Some(callers)) => {
@@ -274,12 +293,14 @@ impl Front {
             }
         };
         let speaker = Speaker { voice: &found.toolset.voice, tool: found.tool.name };
+        // The log has the code and the caller, and never the arguments: these may hold anything a user typed.
         if let Err(EngineError::Refused(refusal)) = &answer {
             let Principal { org, actor, token, .. } = &op.principal;
             let token = token.map(|token| token.to_string()).unwrap_or_default();
             let (tool, said) = (speaker.tool, (speaker.voice.say)(speaker.tool, refusal));
             tracing::info!(tool, code = said.code, %actor, %org, token, "call refused");
         }
+        // Only refusals and reads are noted here. A write that succeeded has its event already.
         if let Some(said_no) = found.toolset.audit {
             let code = match &answer {
                 Ok(value) => said_no(value),
@@ -360,7 +381,9 @@ impl Front {
         };
         let mut after = cursor;
         let mut has_own = false;
+        // A cursor belongs to the toolset that made it; toolsets before it are listed completely.
         for own in own().skip_while(|own| cursor.is_some_and(|cursor| !own.made(cursor))) {
+            // `take`: only the first toolset of the loop continues at the cursor, the next ones begin at their start.
             let Some((page, next)) = own.page(&self.engine, principal, after.take()).await? else {
                 continue;
             };
@@ -370,6 +393,7 @@ impl Front {
                 return Ok((found, next));
             }
         }
+        // Tasks begin on a page of their own, so that no page mixes two kinds of cursors.
         if has_own {
             return Ok((found, Some(TASKS.to_owned())));
         }
@@ -379,6 +403,7 @@ impl Front {
         Ok((found, next))
     }
 
+    /// The toolset that a URI belongs to; tasks are not a toolset's.
     fn resources_with(&self, uri: &str) -> Option<&'static dyn Resources> {
         self.hooked(|hooks| hooks.resources).map(|(_, own)| own).find(|own| own.holds(uri))
     }
@@ -432,6 +457,7 @@ impl Front {
         typed: &str,
     ) -> Result<(Vec<String>, bool), EngineError> {
         for (_, own) in self.hooked(|hooks| hooks.resources) {
+            // One value more than is shown tells whether there are more.
             let wanted = COMPLETIONS_MAX + 1;
             let found = own.complete(&self.engine, principal, argument, typed, wanted).await?;
             if let Some(mut found) = found {

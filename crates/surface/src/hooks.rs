@@ -107,6 +107,7 @@ pub trait Resources: Send + Sync {
 
 /// Resources whose changes are told one by one, in order and with their version.
 pub trait Notices: Send + Sync {
+    /// Whether changes of this URI are told as notices.
     fn tell_of(&self, uri: &str) -> bool;
 
     /// The watch of one client. The watch sends notices until it or their receiver is dropped.
@@ -118,18 +119,22 @@ pub trait Notices: Send + Sync {
     ) -> Box<dyn NoticeWatch>;
 }
 
+/// The followed resources of one client.
 pub trait NoticeWatch: Send + Sync {
+    /// Follows one resource, beginning with a notice of its current version.
     fn follow(&self, uri: &str, answered: Answered);
 
     /// Follows all resources of the work with this id.
     fn follow_work(&self, id: &str, from: NoticesFrom, answered: Answered);
 
+    /// Stops following a resource.
     fn leave(&self, uri: &str);
 }
 
 /// Resolves when the client has the answer to the request that asks for notices, so that no notice overtakes it.
 pub type Answered = Option<oneshot::Receiver<()>>;
 
+/// One message for a client that follows a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     Updated {

@@ -43,6 +43,7 @@ pub(crate) use pages::SignIn;
 use ready::Readiness;
 pub use serve::{ConnectionLimits, GRACE, serve_http};
 
+/// The limits and names of one listener.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// Names besides the loopback ones and that of the public address, each with or without a port.
@@ -51,11 +52,15 @@ pub struct HttpOptions {
     pub page_host: Option<String>,
     /// Origins besides the server's own, `scheme://host[:port]`.
     pub allowed_origins: Vec<String>,
+    /// On a loopback listener the allowed names are always checked: without a token, DNS rebinding is the way in.
     pub listener_is_loopback: bool,
+    /// Sessions of the legacy era in all; a new one beyond it is refused with 503.
     pub sessions_max: usize,
     /// Sessions per token; 0 is no limit.
     pub sessions_per_token: usize,
+    /// Most clients never end their session, so an idle one is closed after this time.
     pub session_idle: Duration,
+    /// Bytes of a request's body; larger bodies are refused with 413.
     pub body_max: usize,
     /// How long a client may take for the body of a request.
     pub body_within: Duration,
@@ -113,10 +118,14 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
     let routes = toolsets::ALL.iter().filter_map(|toolset| toolset.hooks.routes);
     let own = routes.fold(Router::new(), |all, routes| all.merge(routes(way_in.clone())));
     let metadata = get(protected_resource).with_state(gate.clone());
+    // Sign-in and the metadata of RFC 9728 are for callers without a token. They still refuse other users of the
+    // machine while there are no tokens.
     let before_sign_in = web::login_routes(gate.clone())
         .route(METADATA, metadata.clone())
         .route(&format!("{METADATA}/{{*path}}"), metadata)
         .layer(middleware::from_fn_with_state(gate.clone(), judge_user));
+    // A layer covers only the routes above it. Thus health checks and routes of toolsets stand outside the gate and
+    // the check of hosts, and every route has the deadline for bodies.
     mcp_routes(&options, mcp, doors.front_for)
         .merge(others)
         .layer(middleware::from_fn_with_state(gate, admit))
@@ -142,6 +151,7 @@ pub fn agents_router(
         .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))
 }
 
+/// `/mcp` with the default toolsets, `/mcp/NAMES` with named ones.
 fn mcp_routes(options: &HttpOptions, mcp: McpOptions, front_for: FrontFor) -> Router {
     let cut = CancellationToken::new();
     tokio::spawn(cut_after_grace(options.shutdown.clone(), cut.clone()));
@@ -158,12 +168,14 @@ fn mcp_routes(options: &HttpOptions, mcp: McpOptions, front_for: FrontFor) -> Ro
         .with_state(Arc::new(Edge { streamable, front_for }))
 }
 
+/// A shutdown ends idle streams at once; calls in flight get `GRACE` before they are cut.
 async fn cut_after_grace(shutdown: CancellationToken, cut: CancellationToken) {
     shutdown.cancelled().await;
     tokio::time::sleep(GRACE).await;
     cut.cancel();
 }
 
+/// The state of the MCP routes.
 struct Edge {
     streamable: Streamable,
     front_for: FrontFor,
@@ -187,6 +199,7 @@ async fn named_toolsets(
 }
 
 impl Edge {
+    /// Passes a request on to MCP, with the toolsets that both the path and the token allow.
     async fn answer(&self, asked: String, admitted: Admitted, request: Request) -> Response {
         let Admitted { principal, is_named, .. } = admitted;
         let toolsets = match toolsets_for(&principal.rights, asked) {
@@ -238,6 +251,7 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         Ok(admitted) => admitted,
         Err(denied) => return gate.answer(&denied, &parts),
     };
+    // The place is taken before the handler runs, so that a refused stream has begun no work.
     let token = admitted.principal.token;
     let place = match gate.stream_place(&parts, token) {
         Ok(place) => place,
@@ -248,6 +262,7 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     parts.extensions.insert(admitted.sign_in);
     parts.extensions.insert(admitted);
     let Some(pass) = pass else { return next.run(Request::from_parts(parts, body)).await };
+    // The request moves into the handler; its parts word the refusal when the token ends meanwhile.
     let kept = parts.clone();
     tokio::select! {
         response = next.run(Request::from_parts(parts, body)) => {
@@ -257,6 +272,7 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     }
 }
 
+/// A plain answer passes as it is. A stream is cut when its token or page session ends.
 fn cut_with(
     response: Response,
     gate: Arc<Gate>,
@@ -275,6 +291,7 @@ fn cut_with(
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
 }
 
+/// The metadata of RFC 9728, also below a path: a client asks for `METADATA/mcp/graph`.
 async fn protected_resource(
     State(gate): State<Arc<Gate>>,
     uri: Uri,
@@ -283,6 +300,7 @@ async fn protected_resource(
     Json(gate.metadata(&uri, &headers))
 }
 
+/// Refuses foreign hosts and origins. A page under another name than `web.host` is redirected there.
 async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     match hosts.judge(request.uri(), request.headers()) {
         Ok(()) => match hosts.elsewhere(request.uri(), request.headers()) {
@@ -290,6 +308,7 @@ async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Nex
             Some(address) if request.method() == Method::GET => {
                 Redirect::temporary(&address).into_response()
             }
+            // A browser keeps the session's cookie for the name of the pages, so a form under another name has none.
             Some(address) => {
                 let words = format!("pages have their own host name; send this form to {address}");
                 refusal(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", &words)
@@ -299,10 +318,12 @@ async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Nex
     }
 }
 
+/// A refusal of the HTTP server, in the keys that refusals of tools have.
 pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
     let body = json!({ "error": {
         "code": code,
         "message": message,
+        // A damaged database answers 503 too, but no retry mends it.
         "retryable": (status.is_server_error() && code != STORE_DAMAGED)
             || status == StatusCode::TOO_MANY_REQUESTS,
     }});

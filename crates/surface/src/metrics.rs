@@ -49,6 +49,7 @@ static COLLECTED: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// The route `/metrics`. It counts calls of this process, but tasks of the whole store; must be called inside the
 /// runtime.
+/// Without upkeep the observations of a server that is not scraped would pile up.
 pub fn routes(engine: Arc<Engine>) -> Router {
     let collected = COLLECTED.get_or_init(collect);
     tokio::spawn(async {
@@ -68,6 +69,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
     Router::new().route("/metrics", get(metrics))
 }
 
+/// Installs the recorder and describes every metric of this file.
 fn collect() -> PrometheusHandle {
     let mut builder = PrometheusBuilder::new();
     for (name, buckets) in
@@ -86,6 +88,7 @@ fn collect() -> PrometheusHandle {
     describe_gauge!(HTTP_SESSIONS, "Open sessions of the legacy protocol era");
     describe_gauge!(SSE_STREAMS, "Open event streams, to MCP clients and of /events");
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
+    // A gauge that nothing touched is not shown; a dashboard needs the zero.
     gauge!(HTTP_SESSIONS).set(0.0);
     gauge!(SSE_STREAMS).set(0.0);
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -93,6 +96,7 @@ fn collect() -> PrometheusHandle {
     handle
 }
 
+/// The page. Tasks and waits are counted at the moment of a scrape, everything else where it happens.
 async fn show(engine: &Engine, collected: &PrometheusHandle) -> Response {
     engine.count_waits();
     count_tasks(engine).await;
@@ -118,6 +122,7 @@ async fn count_tasks(engine: &Engine) {
 }
 
 /// One tool call, counted once, however it ends.
+/// Counts in `drop`, because a cancelled call is dropped in the middle and reaches no later line.
 pub(crate) struct Measured {
     tool: &'static str,
     started: Instant,

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
+/// The types that a line may name; `null` is written as `|null`.
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "array"];
 
 /// One key of an answer.
@@ -24,8 +25,10 @@ impl Key {
     }
 }
 
+/// What a value may be.
 #[derive(Clone, Debug, PartialEq)]
 struct Shape {
+    /// One type, or several where the value may be null or where tools of one name differ.
     types: Vec<&'static str>,
     /// The type of a list's elements.
     items: Option<&'static str>,
@@ -38,6 +41,7 @@ pub fn keys(line: &'static str) -> Vec<Key> {
 }
 
 /// The words of a line outside of braces.
+/// A named object has blanks inside its braces, so a plain split would cut it.
 fn words(line: &'static str) -> impl Iterator<Item = &'static str> {
     let mut depth = 0;
     line.split(move |c| {
@@ -93,12 +97,14 @@ pub fn merged(lines: &[&'static str]) -> Vec<Key> {
 }
 
 impl Shape {
+    /// A shape that both tools of one name fit.
     fn or(&self, other: &Self) -> Self {
         if self == other {
             return self.clone();
         }
         let mut types = self.types.clone();
         types.extend(other.types.iter().filter(|kind| !self.types.contains(kind)));
+        // Details that differ are left out: a schema that promised one of them would refuse the other tool's answer.
         Self { types, items: None, keys: Vec::new() }
     }
 

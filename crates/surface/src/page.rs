@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 /// The approximate size of a page without an explicit limit.
+/// A list that a model did not limit should not fill its context.
 const PAGE_BYTES: usize = 9_000;
+/// Longer texts are cut inside lists.
 const TEXT_CHARS_MAX: usize = 1_000;
 
 /// How many elements a page may have, and whether its size may cut it short.
@@ -35,6 +37,7 @@ pub fn page<T>(
         let element = render(row);
         if size.cut_by_size {
             bytes += element.to_string().len();
+            // The first element is always shown: an empty page with a cursor would never end.
             if bytes > PAGE_BYTES && !shown.is_empty() {
                 break;
             }
@@ -47,6 +50,7 @@ pub fn page<T>(
 }
 
 /// An element of a list without empty keys: null, false, and empty lists and objects.
+/// A list of fifty tasks repeats every key fifty times, so keys that say nothing are dropped.
 pub fn lean(element: Value) -> Value {
     let Value::Object(map) = element else { return element };
     let told =

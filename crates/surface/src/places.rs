@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::token::TokenId;
 
+/// A number of places for each token.
 pub struct Places {
     /// Places per token; 0 is no limit.
     max: usize,
+    /// Taken places by token; a token without any has no entry.
     taken: Mutex<HashMap<TokenId, usize>>,
 }
 
@@ -48,6 +50,7 @@ impl Places {
 }
 
 /// A place that is released when dropped.
+/// Dropping it also covers calls that were cancelled in the middle.
 pub(crate) struct TakenPlace {
     places: Arc<Places>,
     token: TokenId,

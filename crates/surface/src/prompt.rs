@@ -101,6 +101,7 @@ pub(crate) async fn text(
     };
     let mut arguments = Value::Object(arguments.clone());
     let op = OpContext::new(principal.clone(), "prompt");
+    // People name tasks by short names here as in tools.
     task_name::resolve(front.engine(), &op, &mut arguments).await?;
     let moment = Moment::of(front, &op, &arguments).await?;
     let usual = joined(front.toolsets(), &moment, prompt.words);
@@ -136,6 +137,7 @@ fn joined(toolsets: &[&'static Toolset], moment: &Moment, words: fn(&Prompts) ->
             )
         }
     };
+    // Said before the toolsets' words: those describe the work of an agent with all tasks.
     match moment.bound {
         Some(bound) => format!(
             "This connection is bound to task {bound}; it cannot change other tasks or create tasks.\n\n\

@@ -8,6 +8,7 @@ use callboard_engine::context::OpContext;
 use callboard_engine::{Engine, EngineError};
 use serde_json::{Map, Value, json};
 
+/// The prefix of a question's key. The number behind it keeps a late answer from answering the next question.
 const KEY: &str = "ask_";
 /// The checkbox in the form of a question.
 const ALLOW: &str = "allow";
@@ -35,6 +36,7 @@ pub(crate) async fn answer(
     for (key, answer) in answers {
         let (Some(number), Some(granted)) = (number(key), granted(answer)) else { continue };
         match engine.run_answer(op, job, Some(number), granted).await {
+            // `NoQuestion`: another caller was faster, or the run has ended. The caller's wish is moot, not wrong.
             Ok(_) | Err(EngineError::Refused(Refusal::NoQuestion { .. })) => {}
             Err(error) => return Err(error),
         }
@@ -54,6 +56,7 @@ fn number(given: &str) -> Option<u32> {
 
 fn granted(answer: &Value) -> Option<bool> {
     match answer["action"].as_str()? {
+        // Clients may leave out a box that was not touched; its default in the form is "true".
         "accept" => Some(answer["content"][ALLOW] != false),
         "decline" | "cancel" => Some(false),
         _ => None,

@@ -45,6 +45,7 @@ async fn parts_of(
     uri: &str,
 ) -> Result<Option<(TaskId, Option<usize>)>, EngineError> {
     let Some(rest) = uri.strip_prefix(TASKS) else { return Ok(None) };
+    // Every other text below `TASKS` is taken for a task's id, and then does not parse as one.
     let (task, check) = match rest.strip_suffix("/log").and_then(|it| it.split_once("/checks/")) {
         Some((task, check)) => match check.parse() {
             Ok(index) => (task, Some(index)),
@@ -67,6 +68,7 @@ pub(crate) async fn list(
         Some(Err(_)) => return Err(Refusal::invalid("unknown cursor").into()),
     };
     let op = OpContext::new(principal.clone(), "resources");
+    // One row more than a page tells whether a next page follows.
     let filter = TaskFilter { after, newest_first: true, limit: PAGE + 1, ..TaskFilter::default() };
     let rows = engine.task_list(&op, filter).await?.it;
     let next = (rows.len() > PAGE).then(|| rows[PAGE - 1].task.id.to_string());
@@ -146,6 +148,7 @@ pub(crate) async fn watch(
     tokio::spawn(async move {
         loop {
             tokio::select! {
+                // A watch whose client left must not wait for a change that may never come.
                 () = changes.closed() => return,
                 () = watch.changed() => {}
             }

@@ -30,6 +30,7 @@ pub(crate) async fn once(
     tool: &Tool,
     work: impl Future<Output = Result<Value, EngineError>>,
 ) -> Result<Value, EngineError> {
+    // A read with a key reads again: a kept answer would be an old one.
     if op.retry_key.is_none() || tool.hints.read_only {
         return work.await;
     }
@@ -38,6 +39,7 @@ pub(crate) async fn once(
         return serde_json::from_str(&kept).map_err(broken);
     }
     let answer = work.await?;
+    // Toolsets with an envelope refuse in an answer, and a refusal is not kept. Other answers have no such key.
     if answer["success"] != Value::Bool(false) {
         engine.answer_keep(op, &answer.to_string()).await;
     }

@@ -9,6 +9,7 @@ use callboard_engine::{Engine, EngineError};
 use serde_json::Value;
 
 /// Arguments that name tasks, without underscores and in lower case. Free text never changes.
+/// A key that is missing here takes ids only; a tool with a new argument for tasks has to add it.
 const KEYS: &[&str] = &[
     "dep",
     "dependson",
@@ -34,6 +35,7 @@ pub(crate) async fn resolve(
 ) -> Result<(), EngineError> {
     let mut ids = BTreeMap::new();
     each_name(arguments, &mut |name, _| {
+        // Collected first and looked up once each: a list may name a task several times.
         ids.insert(name, None);
     });
     for (name, id) in &mut ids {
@@ -72,6 +74,7 @@ fn each_name(value: &mut Value, visit: &mut impl FnMut(TaskName, &mut String)) {
                         for item in items {
                             match item {
                                 Value::String(text) => named(text, visit),
+                                // Only texts are names; an object inside the list has keys of its own.
                                 other => each_name(other, visit),
                             }
                         }
@@ -85,6 +88,7 @@ fn each_name(value: &mut Value, visit: &mut impl FnMut(TaskName, &mut String)) {
     }
 }
 
+/// Visits a text that has the form of a short name. Ids have another form and pass untouched.
 fn named(text: &mut String, visit: &mut impl FnMut(TaskName, &mut String)) {
     if let Some(name) = TaskName::parse(text.trim()) {
         visit(name, text);

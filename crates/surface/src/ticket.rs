@@ -19,6 +19,7 @@ pub(crate) const POLL_MS: u64 = 2000;
 /// How long the ticket of a job is kept after the job's time to live.
 pub(crate) const KEPT_MS: u64 = 24 * 3600 * 1000;
 
+/// What a client sees of the work when it polls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ticket {
     pub id: String,
@@ -46,6 +47,7 @@ pub enum TicketState {
     Cancelled,
 }
 
+/// The kind of work that an id names.
 enum TicketSource {
     Handle(HandleId),
     Job(JobId),
@@ -53,6 +55,7 @@ enum TicketSource {
 
 impl TicketSource {
     fn of(id: &str) -> Option<Self> {
+        // The prefixes of both kinds differ, so at most one of them parses.
         let handle = id.parse().map(Self::Handle).ok();
         handle.or_else(|| id.parse().map(Self::Job).ok())
     }
@@ -79,6 +82,7 @@ impl From<At<Handle>> for Ticket {
         Self {
             id: handle.id.to_string(),
             state,
+            // The protocol counts the time from the creation of a task, not from now.
             ttl_ms: handle.expires_at.ms_since(handle.created_at).unsigned_abs(),
             message: handle.message,
             created_at: handle.created_at,
@@ -143,6 +147,7 @@ async fn first<'a, T>(
 ) -> Result<T, LookupError> {
     for (_, tickets) in front.hooked(|hooks| hooks.tickets) {
         match ask(tickets).await {
+            // Several toolsets have jobs, and an id does not tell which one queued it.
             Err(EngineError::Refused(Refusal::JobNotFound { .. })) => {}
             answer => return Ok(answer?),
         }
@@ -150,6 +155,7 @@ async fn first<'a, T>(
     Err(Unknown(id.to_owned()).into())
 }
 
+/// A handle of another caller is as unknown as one that never existed.
 fn there(there: bool, id: &str) -> Result<(), LookupError> {
     if there { Ok(()) } else { Err(Unknown(id.to_owned()).into()) }
 }

@@ -54,17 +54,20 @@ impl Toolset {
     }
 }
 
+/// One row of a toolset's table.
 pub struct Tool {
     pub name: &'static str,
     pub title: &'static str,
     /// `{initial}` stands for the status that tasks start with.
     pub description: &'static str,
+    /// The right that a caller needs.
     pub scope: Scope,
     /// The least profile that may call the tool; `None`: the least that has the scope.
     pub profile: Option<Profile>,
     pub hints: Hints,
     /// Other accepted names of arguments: (other, real).
     pub aliases: &'static [(&'static str, &'static str)],
+    /// Makes the schema of the arguments. A function, because a table of constants cannot hold one.
     pub input: fn() -> Map<String, Value>,
     /// The keys of an answer, as `output` reads them.
     pub output: &'static str,
@@ -146,6 +149,7 @@ impl Tool {
     }
 }
 
+/// Boxed, because a table holds function pointers of one type.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, EngineError>> + Send + 'a>>;
 pub type Run = for<'a> fn(Call<'a>) -> Answer<'a>;
 
@@ -153,6 +157,7 @@ pub type Run = for<'a> fn(Call<'a>) -> Answer<'a>;
 pub struct Call<'a> {
     pub engine: &'a Engine,
     pub op: &'a OpContext,
+    /// What the server may tell about itself.
     pub about: &'a About,
     pub tool: &'static Tool,
     pub schema: &'a Map<String, Value>,
@@ -170,6 +175,7 @@ pub struct About {
 
 impl Call<'_> {
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, Refusal> {
+        // Taken before `read` consumes the arguments; judged after it, so that malformed input is refused first.
         let named = self.task_named().map(str::to_owned);
         let read = args::read(self.schema, self.tool.aliases, self.arguments.take())?;
         self.keep_to_task(named)?;
@@ -181,6 +187,7 @@ impl Call<'_> {
         task_named(&self.arguments)
     }
 
+    /// Refuses a task other than the one that the caller is bound to, for tools with `on_task`.
     fn keep_to_task(&self, named: Option<String>) -> Result<(), Refusal> {
         let bound = self.op.principal.rights.task.filter(|_| self.tool.on_task);
         match (bound, named) {
@@ -192,6 +199,7 @@ impl Call<'_> {
     }
 }
 
+/// The argument `task_id`, which the tools with `on_task` share.
 pub(crate) fn task_named(arguments: &Value) -> Option<&str> {
     arguments.get("task_id").and_then(Value::as_str).map(str::trim)
 }

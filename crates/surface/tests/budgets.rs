@@ -41,6 +41,6 @@ fn style_and_scripts_stay_within_their_budgets() {
 #[test]
 fn the_served_style_has_rules_and_no_comments() {
     let style = callboard_surface::web::style();
-    assert!(style.contains(".frame{display: grid;") && style.contains("@media"), "{style}");
+    assert!(style.contains(".frame{display:grid;") && style.contains("@media"), "{style}");
     assert!(!style.contains("/*") && !style.contains("\n "), "{style}");
 }

@@ -119,6 +119,7 @@ async fn cmd_agent_list(context: &Context, args: AgentListArgs) -> Result<(), Fa
         // Only agents of the crew have types.
         Some(_) => Vec::new(),
     };
+    // A person may have the name of an agent; only the agent belongs to the crew.
     let is_crew = |holder: &Holder| {
         agents
             .iter()
@@ -202,6 +203,7 @@ async fn show(context: &Context, open: &Open, agent: &Agent) -> Result<(), Failu
     if context.out.json {
         return context.out.object(Object::Agent, document);
     }
+    // The keys of the JSON are the words for people, too, so the two never differ.
     let words = document.as_object().into_iter().flatten();
     words.filter(|(_, value)| !value.is_null()).try_for_each(|(key, value)| {
         context.out.line(&format!("{key:<15} {}", value.as_str().unwrap_or_default()))

@@ -40,6 +40,10 @@ pub async fn cmd_waiter() -> Result<(), Failure> {
     apart(|| bench::cmd_waiter(print)).await
 }
 
+pub async fn cmd_load() -> Result<(), Failure> {
+    apart(|| bench::cmd_load(print)).await
+}
+
 pub async fn cmd_server() -> Result<(), Failure> {
     apart(|| bench::cmd_server(print)).await
 }

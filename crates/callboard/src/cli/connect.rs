@@ -16,7 +16,7 @@ const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
 #[derive(clap::Args, Debug)]
 pub struct ConnectArgs {
-    /// Agents to connect: all, none, or some of claude, codex, cursor, gemini, vscode, opencode [default: on a
+    /// Agents to connect: all, none, or some of claude, codex, cursor, gemini, vscode, copilot, opencode [default: on a
     /// terminal those that are installed, else none]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     clients: Vec<String>,

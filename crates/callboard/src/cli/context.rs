@@ -1,7 +1,7 @@
 //! The start of every command: the global flags, the place, and an open project.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
@@ -23,11 +23,19 @@ pub struct Context {
     pub out: Out,
     /// The names of the project that the command opened.
     names: OnceLock<Names>,
+    /// Dropped when the runtime is over, and with it every open store.
+    last: Mutex<Vec<Box<dyn Send>>>,
 }
 
 impl Context {
     pub(super) fn new(global: GlobalArgs, out: Out) -> Self {
-        Self { global, out, names: OnceLock::new() }
+        Self { global, out, names: OnceLock::new(), last: Mutex::default() }
+    }
+
+    /// Drops this after everything else, so that a folder goes when no store in it is open any more: the server at which
+    /// agents reach the board holds the store until the runtime ends.
+    pub(super) fn drop_last(&self, last: impl Send + 'static) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(last));
     }
 
     pub fn org(&self) -> &str {

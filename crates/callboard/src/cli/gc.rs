@@ -54,7 +54,10 @@ pub async fn cmd_gc(context: &Context, args: GcArgs) -> Result<(), Failure> {
     let count = rows.iter().filter(|row| row.verdict == GcVerdict::Remove).count();
     match (count, args.yes) {
         (0, _) => context.out.note("nothing can be removed"),
-        (_, true) => context.out.note(&format!("{} are free again", size(free))),
+        (_, true) => {
+            let gone = sum(&rows, |row| row.is_removed);
+            context.out.note(&format!("{} are free again", size(gone)));
+        }
         (_, false) => {
             context
                 .out
@@ -72,6 +75,7 @@ fn place(row: &GcRow) -> String {
     }
 }
 
+/// The bytes of the rows that `counts` chooses.
 fn sum(rows: &[GcRow], counts: impl Fn(&GcRow) -> bool) -> u64 {
     rows.iter().filter(|row| counts(row)).map(|row| row.bytes).sum()
 }

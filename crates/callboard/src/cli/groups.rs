@@ -181,6 +181,7 @@ mod tests {
                 }
                 continue;
             }
+            // `ID` and `FILE` stand for arguments, which any command may take.
             let is_word = word.starts_with(|c: char| c.is_ascii_lowercase());
             if let Some(next) = at.find_subcommand(word) {
                 at = next;

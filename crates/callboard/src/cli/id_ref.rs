@@ -18,6 +18,7 @@ use crate::output::{Exit, Failure};
 pub const SHOWN_MAX: usize = 5;
 /// How many of the newest ids are compared with a mistyped one.
 pub const NEAR_AMONG: usize = 500;
+/// More errors than this in a short id would fit many ids.
 const NEAR_EDITS_MAX: usize = 2;
 const AGENTS_MAX: usize = 1_000;
 
@@ -89,6 +90,7 @@ impl Open {
 
     /// A task if one matches, else a job.
     pub async fn task_or_job(&self, typed: &str) -> Result<TaskOrJob, Failure> {
+        // `job_…` cannot be a task.
         if typed.trim().starts_with(IdKind::Job.sign()) {
             return self.job_id(typed).await.map(TaskOrJob::Job);
         }
@@ -117,6 +119,7 @@ impl Open {
         }
         let (engine, op) = (self.engine(), self.op("get"));
         let part = typed.strip_prefix(kind.sign()).unwrap_or(typed);
+        // One more than is shown tells that there are more.
         let mut ids = engine.ids_typed(&op, kind, part, SHOWN_MAX + 1).await?;
         if ids.is_empty() {
             ids = engine.ids_typed(&op, kind, "", NEAR_AMONG).await?;
@@ -184,11 +187,13 @@ fn nearest<'k>(typed: &str, known: &'k [String]) -> Option<&'k String> {
     let near: Vec<(usize, &String)> = known
         .iter()
         .map(|id| (edits(id).min(edits(rest(id))), id))
+        // Fewer than a third of the letters may be wrong.
         .filter(|(edits, _)| *edits <= NEAR_EDITS_MAX && edits * 3 < length)
         .collect();
     let least = near.iter().map(|(edits, _)| *edits).min()?;
     let mut best = near.iter().filter(|(edits, _)| *edits == least);
     match (best.next(), best.next()) {
+        // Of two equally near ids neither is proposed.
         (Some((_, only)), None) => Some(only),
         _ => None,
     }

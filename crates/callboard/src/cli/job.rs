@@ -2,6 +2,7 @@
 //! of the board.
 
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::artifact_removed;
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
 use callboard_domain::runs::run::{ArtifactName, RunRecord};
 use callboard_engine::context::OpContext;
@@ -80,6 +81,7 @@ enum YesNo {
     No,
 }
 
+/// Calls a tool of the relay toolset as an agent does, so that specs and errors are judged in one place.
 pub async fn ask(open: &Open, tool: &str, arguments: Value) -> Result<Value, Failure> {
     let front = open.app.front(&[&relay::TOOLSET]);
     let op = open.op("call");
@@ -157,6 +159,7 @@ pub fn seen_json(seen: &JobSeen) -> Value {
         "role": run.and_then(|run| run.order.work()).map(|order| order.role.as_str()),
         "state": word(&job.state),
         "reason": reason,
+        // A job without an agent, such as a delivery, counts its tries alone.
         "attempt": run.map_or(job.tries, |run| run.attempt),
         "summary": run.and_then(|run| run.summary.as_ref()),
         "machine": run.and_then(|run| run.runs_on.as_ref()),
@@ -228,6 +231,9 @@ pub async fn artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<Str
 
 pub fn missing(seen: &RunSeen, name: ArtifactName) -> Failure {
     let job = &seen.record.job;
+    if seen.record.run.artifact(name).is_some() {
+        return artifact_removed(job.id, name).into();
+    }
     let words = format!("{} is {} and has no {}", job.id, job.state.as_str(), name.as_str());
     Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words)
 }

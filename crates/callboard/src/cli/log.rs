@@ -7,7 +7,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::time::Timestamp;
 use callboard_engine::EngineError;
 use callboard_surface::events::document;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use crate::output::{Exit, Failure, List, Object, Style};
@@ -29,6 +29,7 @@ pub struct LogArgs {
     all: bool,
 }
 
+/// Events that are read at a time; the log may have millions.
 const PAGE: usize = 1000;
 
 pub async fn cmd_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
@@ -43,8 +44,16 @@ pub async fn cmd_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
     }
     let events = log.newest(args.tail).await?;
     if context.out.json {
-        let events: Vec<Value> = events.iter().map(document).collect();
-        return context.out.list(List::Events, events, Value::Null);
+        let shown: Vec<Value> = events.iter().map(document).collect();
+        let more = log.whole_from(events.len(), args.tail).await?;
+        let more = more.map_or(json!({}), |seq| json!({ "whole_from": seq }));
+        return context.out.list_with(List::Events, shown, Value::Null, more);
+    }
+    if let Some(seq) = log.whole_from(events.len(), args.tail).await? {
+        context.out.note(&format!(
+            "the log is whole from event {seq} on; older events of closed tasks were removed \
+             (retention.events_days)"
+        ));
     }
     let now = open.engine().store().now();
     for event in &events {
@@ -101,14 +110,22 @@ impl Log<'_> {
         let last = self.open.engine().last_seq().await?;
         let mut span = tail as u64;
         loop {
+            // The events of one task have an index of their own. Those of a project are found by going back in the log.
             let after = if self.task.is_some() { 0 } else { last.saturating_sub(span) };
             let mut events = self.since(after, tail).await?;
             if after == 0 || events.len() >= tail {
                 events.drain(..events.len().saturating_sub(tail));
                 return Ok(events);
             }
+            // Most of the events were heartbeats, which are not shown.
             span = span.saturating_mul(4);
         }
+    }
+
+    /// Set when the printed events reach back to where events were removed: the log is whole from this number on.
+    async fn whole_from(&self, printed: usize, tail: usize) -> Result<Option<u64>, Failure> {
+        let floor = self.open.engine().log_floor().await?;
+        Ok(Some(floor.seq).filter(|_| printed < tail && floor.is_raised()))
     }
 
     async fn since(&self, mut after: u64, tail: usize) -> Result<Vec<LoggedEvent>, Failure> {
@@ -155,6 +172,7 @@ impl Log<'_> {
         }
         let found = match self.open.engine().task_get(&self.open.op("log"), task).await {
             Ok(seen) => Some(format!("{} {}", seen.it.task.name(), seen.it.task.title)),
+            // A removed task has events, but no name any more.
             Err(EngineError::Refused(_)) => None,
             Err(error) => return Err(error.into()),
         };

@@ -90,6 +90,7 @@ impl Open {
                 }
             };
             let Some(text) = text else { break };
+            // The limit counts for what is there at the start; everything new is printed.
             self.out.raw(last_lines(&text, tail.take()))?;
         }
         let over = self.engine().job_see(op, job).await?.job;
@@ -101,6 +102,7 @@ impl Open {
 fn last_lines(text: &str, count: Option<usize>) -> &str {
     let Some(count) = count else { return text };
     let ends = text.trim_end_matches('\n');
+    // From the end: the beginning of a log may be megabytes away.
     let mut breaks = ends.rmatch_indices('\n').map(|(at, _)| at + 1);
     match count {
         0 => "",

@@ -163,6 +163,7 @@ async fn cmd_mail_send(context: &Context, args: SendArgs) -> Result<(), Failure>
     let body = text_or_stdin(args.body)?;
     let open = context.open().await?;
     let to = match args.to.trim() {
+        // A mail without a recipient is for people.
         "human" => None,
         to => Some(open.agent_id(to).await?),
     };
@@ -197,6 +198,7 @@ fn me(open: &Open) -> Option<AgentId> {
 
 fn listed(context: &Context, page: &MailPage) -> Result<(), Failure> {
     let mails: Vec<Value> = page.mails.iter().map(document).collect();
+    // The value of --before for the page after this one; null at the end.
     let next = page.mails.last().filter(|_| page.more).map(|seen| seen.mail.id);
     let more = json!({"unreadCount": page.unread});
     context.out.list_with(List::Mails, mails, json!(next), more)

@@ -88,6 +88,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     };
     let place = Place::find()?;
     let settings = wish.settings(context, place.as_ref())?;
+    // A store that the settings name needs no project: it is opened as it is.
     let (served, project) = if place.is_none() && settings.store == StoreUrl::Default {
         signal::cancel_on_signal(&stop)?;
         wish.hears_signals = true;
@@ -98,6 +99,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         let served = serve_stdio(opened.front, opened.options, opened.identity, stop.clone());
         (served.await, Some(project))
     };
+    // The connection is over, so background work of this process ends as after a signal.
     stop.cancel();
     if let Some(project) = project {
         project.end(context).await;
@@ -190,6 +192,7 @@ impl ServedProject {
         if let Some(agents) = signal::agents_at_work(&self.app.engine) {
             signal::say_stopping(context.out, &agents);
         }
+        // Long calls of this connection end now, instead of when their lease runs out.
         self.app.engine.handles_stop().await;
         if let Some(working) = self.working {
             working.ended().await;
@@ -282,6 +285,7 @@ async fn forwarded(context: &Context, board: RemoteBoard) -> Result<(), Failure>
 }
 
 fn say_waiting(context: &Context) {
+    // Only a person has a terminal there.
     if std::io::stdin().is_terminal() {
         context.out.note("waiting for MCP messages on standard input; Ctrl-C ends the server");
     }

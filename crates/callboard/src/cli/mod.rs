@@ -199,6 +199,8 @@ enum Command {
     #[command(hide = true)]
     BenchFill(bench::FillArgs),
     #[command(hide = true)]
+    BenchLoad,
+    #[command(hide = true)]
     BenchServer,
     #[command(hide = true)]
     BenchWaiter,
@@ -236,6 +238,7 @@ pub fn run() -> ExitCode {
     });
     let code = finish(&out, result);
     runtime.shutdown_timeout(RUNTIME_END);
+    drop(context);
     code
 }
 
@@ -347,6 +350,7 @@ impl Command {
             Command::Migrate(args) => migrate::cmd_migrate(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
             Command::BenchFill(args) => bench::cmd_fill(context, args).await,
+            Command::BenchLoad => bench::cmd_load().await,
             Command::BenchServer => bench::cmd_server().await,
             Command::BenchWaiter => bench::cmd_waiter().await,
             Command::Completions(args) => completions::cmd_completions(context, args),

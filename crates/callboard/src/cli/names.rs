@@ -49,6 +49,7 @@ fn next_id(text: &str) -> Option<(&str, TaskId, &str)> {
     for word in text.split(|c| !is_part(c)) {
         let start = from;
         from += word.len() + text[from + word.len()..].chars().next().map_or(0, char::len_utf8);
+        // The full stop of a sentence is no part of the id.
         let bare = word.trim_end_matches('.');
         if let Ok(id) = bare.parse() {
             return Some((&text[..start], id, &text[start + bare.len()..]));

@@ -24,6 +24,7 @@ pub async fn cmd_next(context: &Context, args: NextArgs) -> Result<(), Failure> 
     let open = context.open().await?;
     let rows = open.engine().task_next(&open.op("list"), args.limit as usize).await?;
     let mut tasks = Vec::new();
+    // Each digest is a search, and few people read beyond the first screen.
     for row in rows.it.iter().take(DIGESTS_MAX) {
         let seen = open.engine().task_get(&open.op("show"), row.task.id).await?;
         tasks.push(DigestTask::from(&seen.it));

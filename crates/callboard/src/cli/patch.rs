@@ -2,6 +2,7 @@
 
 use callboard_engine::ports::FileDiff;
 
+/// The files in the order of the patch. `lines` is `None` for a binary file.
 pub fn files(patch: &str) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
     // The lines left of a hunk; inside one a line may look like anything.
@@ -17,12 +18,14 @@ pub fn files(patch: &str) -> Vec<FileDiff> {
                 _ => (old, new) = (old.saturating_sub(1), new.saturating_sub(1)),
             }
         } else if let Some(names) = line.strip_prefix("diff --git ") {
+            // A guess, since a path may hold ` b/` itself. Lines of the header below correct it, where there are any.
             let path = names.rsplit_once(" b/").map_or(names, |(_, path)| path).to_owned();
             files.push(FileDiff { path, was: None, lines: Some((0, 0)) });
         } else if let Some(file) = files.last_mut() {
             if let Some(range) = line.strip_prefix("@@ -") {
                 (old, new) = hunk(range).unwrap_or_default();
             } else if let Some(path) = line.strip_prefix("+++ b/") {
+                // git ends a path with blanks in it with a tab.
                 file.path = path.trim_end_matches('\t').to_owned();
             } else if let Some(path) = line.strip_prefix("rename from ") {
                 file.was = Some(path.to_owned());

@@ -141,6 +141,7 @@ async fn cmd_plan_reject(context: &Context, args: RejectArgs) -> Result<(), Fail
     context.out.line(&format!("{} is rejected", plan.id))
 }
 
+/// The tasks that an approval created, in the plan's order.
 fn made(plan: &Plan) -> Vec<String> {
     match &plan.state {
         PlanState::Approved { tasks, .. } => tasks.iter().map(ToString::to_string).collect(),
@@ -157,6 +158,7 @@ fn document(plan: &Plan) -> Value {
     };
     json!({
         "id": plan.id,
+        // The name of this key in the tools of the board; `id` is the key of every list here.
         "plan_id": plan.id,
         "state": plan.state.as_str(),
         "by": plan.by,

@@ -39,6 +39,7 @@ impl ServerArgs {
                 return Err(Failure::usage(words).hint("leave one of them out"));
             }
             (Some(url), false) => url.clone(),
+            // A typed --store is stronger than the variable of a server.
             (None, true) => return Ok(None),
             (None, false) => match variable(SERVER_VARIABLE) {
                 Some(url) => url,
@@ -54,6 +55,7 @@ impl ServerArgs {
     fn token(&self) -> Result<Option<String>, Failure> {
         let file = self.token_file.clone();
         let file = file.or_else(|| variable(TOKEN_FILE_VARIABLE).map(PathBuf::from));
+        // No flag takes the token itself: other users of the machine can read the arguments of a process.
         let Some(file) = file else { return Ok(variable(TOKEN_VARIABLE)) };
         let text = std::fs::read_to_string(&file).map_err(|error| {
             Failure::io(format!("cannot read the token in {}", file.display()), &error)

@@ -56,6 +56,7 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
         Some(typed) => {
             let id = open.task_id(&typed).await?;
             let seen = open.engine().review_get(&op, id).await?;
+            // Questions are few, so they are read for all tasks and filtered here.
             let mut asked = open.engine().questions(&op).await?;
             asked.retain(|record| record.job.task == Some(id));
             let checking = open.engine().check_job_get(&op, id).await?;
@@ -113,6 +114,7 @@ impl Open {
         if table.is_empty() && asked.is_empty() && blocked.is_empty() {
             return self.out.line("nothing waits for a review");
         }
+        // With blocked tasks alone the empty table of reviews is left out.
         if !table.is_empty() || blocked.is_empty() {
             self.out.raw(&table.render(&self.out))?;
         }

@@ -120,8 +120,12 @@ impl Server {
         let address =
             self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
         // Without tokens every caller is the user who started the server.
-        if !address.ip().is_loopback() && !app.engine.store().has_tokens().await? {
+        if !address.ip().is_loopback() && !app.engine.needs_tokens().await? {
             return Err(tokens_needed(address));
+        }
+        if let Some(issuer) = &self.settings.issuer {
+            let judged = issuer.keys.judge().await;
+            judged.map_err(|words| Failure::config(format!("http.issuer_keys: {words}")))?;
         }
         let stop = self.stop;
         signal::cancel_on_signal(&stop)?;
@@ -192,6 +196,7 @@ impl Server {
             strangers_max: bounds.unauthenticated_max,
         };
         let served = serve_http(self.listener, routes, limits, stop.clone()).await;
+        // Also when the listener failed: background work must end with the server.
         stop.cancel();
         // This task only prints.
         let _ = goodbye.await;
@@ -226,8 +231,10 @@ fn tokens_needed(address: SocketAddr) -> Failure {
         "{address} can be reached from other machines, and without tokens any caller could give commands"
     );
     let refused = Failure::new(Exit::Auth, "TOKENS_NEEDED", message);
-    refused
-        .hint("callboard token add --actor human:NAME, or callboard serve --listen 127.0.0.1:3001")
+    refused.hint(
+        "callboard token add --actor human:NAME, or set http.issuer, or callboard serve --listen \
+         127.0.0.1:3001",
+    )
 }
 
 /// A front per set of toolsets, created on first use.

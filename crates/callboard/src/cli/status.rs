@@ -35,6 +35,7 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     if context.out.json {
         return context.out.object(Object::Status, document(&inbox, &holders, &next));
     }
+    // Reasons cost reads, so only those of the shown lines are asked for.
     let shown: Vec<TaskRow> = holders.it.iter().take(limit).map(|one| one.row.clone()).collect();
     let whys = open.engine().whys(&op, &shown, holders.now).await?;
     let needs = inbox.rows.iter().map(needs).collect();

@@ -97,7 +97,8 @@ async fn cmd_token_add(context: &Context, args: TokenAddArgs) -> Result<(), Fail
         rights: rights(&open, &args).await?,
         lives: args.expires_in,
     };
-    if !context.out.json && !open.engine().store().has_tokens().await? {
+    // The first token changes who may use the server, which people notice only when their page asks for it.
+    if !context.out.json && !open.engine().needs_tokens().await? {
         context.out.note(
             "this is the first token: from now on every HTTP request needs one, the web page too; \
              callboard mcp needs none",

@@ -22,6 +22,7 @@ pub use callboard_domain::event::plain;
 use super::context::Open;
 use crate::output::{Failure, List, Object, Out, Style, Table};
 
+/// Lines from the end of a failed check's log.
 const LOG_LINES_SHOWN: usize = 10;
 const COLUMNS: [&str; 7] = ["ID", "PRIO", "STATUS", "READY", "CHECKS", "ASSIGNEE", "TITLE"];
 /// How many characters from the end of an id commands accept in its place.
@@ -63,6 +64,7 @@ impl Open {
             // A log that cannot be read is still named in the hint.
             let text = std::fs::read(root.join(log)).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
+            // Facts about the run stand above this line, the output of the check below it.
             let output = text.split_once("\n----\n").map_or("", |(_, output)| output);
             let lines: Vec<&str> = output.lines().collect();
             for line in &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..] {

@@ -5,6 +5,7 @@ use super::plan::FileChange;
 /// Unchanged lines that are shown around a change.
 const CONTEXT: usize = 2;
 /// Beyond this many pairs of lines, the lines between the first and the last change are not compared.
+/// The table of pairs then has 16 MB at most.
 const PAIRS_MAX: usize = 4_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,7 @@ pub fn shown(change: &FileChange) -> Vec<String> {
     lines
 }
 
+/// Common lines at both ends are set aside first: an edit of a long file compares a few lines only.
 fn compared<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(LineMark, &'a str)> {
     let head = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
@@ -61,6 +63,7 @@ fn compared<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(LineMark, &'a str)> {
 fn between<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(LineMark, &'a str)> {
     let width = new.len() + 1;
     let is_large = old.len().saturating_mul(new.len()) > PAIRS_MAX;
+    // `common[i][j]` is the length of the longest common subsequence of `old[i..]` and `new[j..]`.
     let mut common = vec![0u32; if is_large { 0 } else { (old.len() + 1) * width }];
     if !is_large {
         for i in (0..old.len()).rev() {
@@ -81,6 +84,7 @@ fn between<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(LineMark, &'a str)> {
             || i < old.len()
                 && (is_large || common[(i + 1) * width + j] >= common[i * width + j + 1])
         {
+            // At equal lengths a line is removed first, so that a replaced one shows as `-` above `+`.
             marked.push((LineMark::Removed, old[i]));
             i += 1;
         } else {

@@ -75,13 +75,9 @@ pub fn of(client: &str, scope: FileScope) -> Option<ClientFile> {
                 |event| json!({"command": command("cursor", event), "timeout": TIMEOUT_S}),
             ),
         ),
-        "vscode" if is_project => json(
-            ".github/hooks/callboard.json",
-            versioned(
-                &COPILOT,
-                |event| json!({"type": "command", "bash": command("copilot", event), "timeoutSec": TIMEOUT_S}),
-            ),
-        ),
+        // One file of the project serves both; of a user's own files VS Code reads none.
+        "vscode" | "copilot" if is_project => json(".github/hooks/callboard.json", copilot()),
+        "copilot" => json(".copilot/hooks/callboard.json", copilot()),
         "opencode" => {
             let path = match scope {
                 FileScope::Project => ".opencode/plugins/callboard.js",
@@ -98,6 +94,11 @@ pub fn of(client: &str, scope: FileScope) -> Option<ClientFile> {
 
 fn command(client: &str, event: HookEvent) -> String {
     format!("{HOOK_COMMAND}{} --client {client}", event.as_str())
+}
+
+fn copilot() -> Vec<ClientEntry> {
+    let hook = |event| json!({"type": "command", "bash": command("copilot", event), "timeoutSec": TIMEOUT_S});
+    versioned(&COPILOT, hook)
 }
 
 /// Groups of hooks with the tools that they are about, as Claude Code has them.

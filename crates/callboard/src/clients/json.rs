@@ -12,6 +12,7 @@ pub fn merge(text: &str, entries: &[ClientEntry]) -> Result<String, BrokenFile> 
     let (mark, text) = split_mark(text);
     let root = parse(text)?;
     let top = match root.value() {
+        // An empty file, or one with comments only, gets an object.
         None => root.object_value_or_set(),
         Some(value) => value.as_object().ok_or_else(|| BrokenFile::not_an_object(1, "the file"))?,
     };
@@ -34,6 +35,7 @@ pub fn without(text: &str, entries: &[ClientEntry]) -> Result<StrippedText, Brok
     for entry in own.into_iter().chain(free) {
         take(&top, entry);
     }
+    // A comment is a user's work, too: a file with one is kept.
     let has_others = !top.properties().is_empty() || has_comment(&root);
     Ok(StrippedText { text: format!("{mark}{root}"), has_others })
 }
@@ -93,6 +95,7 @@ fn put(text: &str, top: &CstObject, entry: &ClientEntry) -> Result<(), BrokenFil
             }
             Some(property) => {
                 let found = property.value().map(|node| plain(&node)).unwrap_or_default();
+                // An entry that a user adapted stays, as long as it still leads to the server.
                 if !entry.is_served_by(&found) {
                     property.set_value(input(&entry.value));
                 }
@@ -111,6 +114,7 @@ fn put_item(list: &CstArray, entry: &ClientEntry) {
     let ours: Vec<CstNode> =
         list.elements().into_iter().filter(|node| entry.is_ours(&plain(node))).collect();
     match ours.as_slice() {
+        // Several entries of ours, or one of another version, become one.
         [only] if plain(only) == entry.value => {}
         _ => {
             ours.into_iter().for_each(CstNode::remove);
@@ -132,6 +136,7 @@ fn take(top: &CstObject, entry: &ClientEntry) {
         (EntryKind::Server, _) => property.remove(),
         (EntryKind::Free, _) => {
             let is_equal = property.value().is_some_and(|node| plain(&node) == entry.value);
+            // A key that may be the user's goes only if its value is ours, or when nothing else is left in the file.
             let is_alone = top.properties().len() == 1;
             if !is_equal || !(entry.is_ours(&entry.value) || is_alone) {
                 return;
@@ -148,6 +153,7 @@ fn take(top: &CstObject, entry: &ClientEntry) {
             property.remove();
         }
     }
+    // From the inside out. An object that holds a key of the user's own ends the walk.
     while path.len() > 1 && path.last().is_some_and(|object| object.properties().is_empty()) {
         path.pop();
         let name = entry.at[path.len() - 1];
@@ -164,6 +170,7 @@ fn has_comment(root: &CstRootNode) -> bool {
     any(root.children())
 }
 
+/// The line is that of the first mention of the name: good enough for a person who opens the file.
 fn wrong(text: &str, name: &str, wanted: &str) -> BrokenFile {
     let quoted = format!("\"{name}\"");
     let before = text.find(&quoted).map_or("", |at| &text[..at]);

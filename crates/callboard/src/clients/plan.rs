@@ -12,6 +12,7 @@ use super::record::FilesRecord;
 use super::table::FileScope;
 use crate::output::{Exit, Failure};
 
+/// Files of clients are committed and read by other programs. An existing file keeps its mode.
 const MODE_NEW: u32 = 0o644;
 
 /// Where the files are, and where the record of what was done to them is.
@@ -52,10 +53,12 @@ impl FilesPlan {
             if before.as_ref() == Some(&after) {
                 continue;
             }
+            // The record of a file that `init` wrote before names the text from before that; a second `init` keeps it.
             let original = match &before {
                 None => None,
                 Some(text) => match record.original(path, text) {
                     Some(original) => original,
+                    // No record of this text, as in a fresh clone. The original is the text without our part.
                     None => stripped(path, &files, text, None)?,
                 },
             };
@@ -77,6 +80,7 @@ impl FilesPlan {
             };
             let after = match record.original(path, &before) {
                 Some(original) => original,
+                // The file was edited since, so the text of the record would undo the edits.
                 None => stripped(path, &files, &before, record.is_made(path))?,
             };
             record.forget(path);
@@ -144,6 +148,7 @@ impl FilesRoot {
         for part in path.components() {
             let Component::Normal(name) = part else { continue };
             let next = real.join(name);
+            // Part by part: a link in the middle of the path leads out as well as one at its end.
             real = match next.symlink_metadata() {
                 Ok(found) if found.is_symlink() => {
                     next.canonicalize().map_err(|error| at(&error))?
@@ -206,6 +211,7 @@ fn write(path: &Path, text: &str, mode_new: u32) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(fault)?;
     let mode = fs::metadata(path).map_or(mode_new, |found| found.permissions().mode());
+    // In the folder of the file: a rename is one step only within a file system.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fault)?;
     file.write_all(text.as_bytes()).map_err(fault)?;
     file.as_file().set_permissions(fs::Permissions::from_mode(mode)).map_err(fault)?;

@@ -42,6 +42,7 @@ impl FilesRecord {
 
     pub fn keep(&mut self, path: &Path, before: Option<&str>, after: &str) {
         let Splice { at, removed, inserted } = Splice::between(before.unwrap_or_default(), after);
+        // The change backwards. It holds only the place of our part, never the rest of a user's file.
         let undo = Splice { at, removed: inserted, inserted: removed };
         let done = RecordedChange { made: before.is_none(), after: hash(after), undo };
         self.0.insert(path.to_owned(), done);

@@ -109,7 +109,7 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "vscode",
         title: "VS Code with Copilot",
-        programs: &["code", "copilot"],
+        programs: &["code"],
         project: ".vscode/mcp.json",
         #[cfg(target_os = "macos")]
         user: "Library/Application Support/Code/User/mcp.json",
@@ -121,6 +121,23 @@ pub const CLIENTS: &[Client] = &[
             ServerReach::Stdio => json!({"type": "stdio", "command": SERVER, "args": ["mcp"]}),
             ServerReach::Http { .. } => {
                 typed_http(reach, "type", "http", |name| format!("${{env:{name}}}"))
+            }
+        },
+        schema: None,
+    },
+    // The project's file is that of Claude Code: one entry serves both.
+    Client {
+        name: "copilot",
+        title: "Copilot CLI",
+        programs: &["copilot"],
+        project: ".mcp.json",
+        user: ".copilot/mcp-config.json",
+        format: Format::Json,
+        above: "mcpServers",
+        shape: |reach| match reach {
+            ServerReach::Stdio => plain_stdio(),
+            ServerReach::Http { .. } => {
+                typed_http(reach, "type", "http", |name| format!("${{{name}}}"))
             }
         },
         schema: None,
@@ -149,7 +166,6 @@ pub const CLIENTS: &[Client] = &[
 
 impl Client {
     pub fn find(name: &str) -> Option<&'static Client> {
-        let name = if name == "copilot" { "vscode" } else { name };
         CLIENTS.iter().find(|client| client.name == name)
     }
 

@@ -49,6 +49,7 @@ fn parse(text: &str) -> Result<DocumentMut, BrokenFile> {
     })
 }
 
+/// An unchanged document gives the text back byte for byte, also where `toml_edit` would print it in another form.
 fn changed(
     text: &str,
     change: impl FnOnce(&mut DocumentMut) -> Result<(), BrokenFile>,
@@ -69,6 +70,7 @@ fn put(text: &str, document: &mut DocumentMut, entry: &ClientEntry) -> Result<()
     for name in above {
         let item = table.entry(name).or_insert_with(|| {
             let mut made = Table::new();
+            // Without a header of its own: `[a.b]` alone, and no empty `[a]` before it.
             made.set_implicit(true);
             Item::Table(made)
         });
@@ -115,6 +117,7 @@ fn item(value: &Value) -> Item {
             Item::Table(table)
         }
         Value::Array(items) => {
+            // Our entries hold arrays of texts only.
             let texts = items.iter().filter_map(Value::as_str);
             toml_edit::value(texts.collect::<Array>())
         }
@@ -137,6 +140,7 @@ fn plain(item: &Item) -> Value {
     match item.as_value() {
         Some(toml_edit::Value::String(it)) => it.value().as_str().into(),
         Some(toml_edit::Value::Boolean(it)) => (*it.value()).into(),
+        // Other kinds of values equal none of ours, so null stands for them.
         Some(toml_edit::Value::Integer(it)) => (*it.value()).into(),
         _ => Value::Null,
     }

@@ -10,7 +10,7 @@ pub struct Key {
     /// As it would be written in a variable; empty when nothing is the default.
     pub default: &'static str,
     pub help: &'static str,
-    /// Whether it runs programs, names addresses or variables, or loosens confinement. A settings
+    /// Whether it runs programs, names addresses or variables, loosens confinement or removes history. A settings
     /// file that came with a repository sets such a key only after `callboard trust`.
     pub is_guarded: bool,
 }
@@ -26,10 +26,12 @@ pub enum Kind {
         max: i64,
     },
     /// A number, or `unlimited`.
+    /// The bounds are those of `value.rs`, equal for every key of this kind.
     Limit,
     /// A number from 0 to 1, kept as it was written.
     Fraction,
     Boolean,
+    /// One of these words, in any case.
     Word(&'static [&'static str]),
     /// A TOML array of strings, or one string with commas.
     List,
@@ -40,8 +42,10 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'stat
     Key { name, kind, default, help, is_guarded: false }
 }
 
+/// Up to a day. 0 is no duration: a key that can be switched off says so with a range of its own.
 const SECONDS: Kind = Kind::Integer { min: 1, max: 86_400 };
 
+/// Grouped by section. `callboard config` and the reference keep this order.
 #[rustfmt::skip]
 pub static KEYS: &[Key] = &[
     key("graph.prefix", Kind::Text, "",
@@ -203,6 +207,16 @@ pub static KEYS: &[Key] = &[
         "Origins accepted beside the server's own.").guarded(),
     key("http.public_url", Kind::Text, "",
         "Where clients find this server when a proxy stands before it, like https://board.example.").guarded(),
+    key("http.issuer", Kind::Text, "",
+        "Issuer whose JWT access tokens are accepted beside Callboard's own: exactly the iss of its tokens; empty = none.").guarded(),
+    key("http.issuer_keys", Kind::Text, "",
+        "Keys of the issuer (JWKS): an https URL, an http URL on loopback, or an absolute path.").guarded(),
+    key("http.issuer_audience", Kind::Text, "",
+        "The audience of this server: the aud of a token must be or contain it.").guarded(),
+    key("http.issuer_actor", Kind::Text, "sub",
+        "Claim that names the actor: agent:NAME, human:NAME, or a name that becomes agent:NAME.").guarded(),
+    key("http.issuer_grants", Kind::List, "",
+        "What words of the claims scope, scp and roles give, as WORD=GRANT; a grant is a scope such as tasks:write or a profile such as maintainer. Words that are scopes need no entry.").guarded(),
     key("http.rate_limit", Kind::Integer { min: 0, max: 1_000_000 }, "0",
         "Requests per minute and token; 0 = no limit."),
     key("http.wrong_token_limit", Kind::Integer { min: 0, max: 1_000_000 }, "60",
@@ -272,6 +286,18 @@ pub static KEYS: &[Key] = &[
         "Whether webhooks may go to loopback and private addresses.").guarded(),
     key("relay.retention_days", Kind::Integer { min: 1, max: 36_500 }, "30",
         "Days that jobs and their artifacts are kept after their end."),
+    key("retention.events_days", Kind::Limit, "unlimited",
+        "Days that events are kept after their task was closed, or after they happened if they belong to no task.").guarded(),
+    key("retention.mail_days", Kind::Limit, "unlimited",
+        "Days that mail of a crew is kept after it was read; unread mail stays.").guarded(),
+    key("retention.decisions_days", Kind::Limit, "unlimited",
+        "Days that decisions in a crew's log are kept; those of agents whose epic or task is open stay.").guarded(),
+    key("retention.deliveries_days", Kind::Limit, "unlimited",
+        "Days that messages to webhooks are listed after they were sent or given up; at most as long as their job.").guarded(),
+    key("retention.logs_days", Kind::Limit, "30",
+        "Days that the logs of checks and of agents' runs are kept.").guarded(),
+    key("retention.artifacts_days", Kind::Limit, "unlimited",
+        "Days that artifacts of jobs are kept; at most as long as their job (relay.retention_days).").guarded(),
     key("runner.kill_grace_s", Kind::Integer { min: 0, max: 3600 }, "10",
         "Seconds that an agent which is asked to end gets before it is killed."),
     key("runner.drain_s", Kind::Integer { min: 0, max: 3600 }, "10",
@@ -307,6 +333,7 @@ pub static KEYS: &[Key] = &[
 ];
 
 impl Key {
+    /// Marks a key by which a cloned repository could run programs, reach hosts or loosen confinement on this machine.
     const fn guarded(mut self) -> Self {
         self.is_guarded = true;
         self
@@ -320,6 +347,7 @@ impl Key {
     pub fn nearest(name: &str) -> Option<&'static str> {
         let distance = |known: &str| strsim::damerau_levenshtein(known, name);
         let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| distance(known))?;
+        // Three typing errors. Beyond that a suggestion is more often wrong than right.
         (distance(nearest) <= 3).then_some(nearest)
     }
 
@@ -328,6 +356,7 @@ impl Key {
         let mut names =
             vec![format!("CALLBOARD_{}", self.name.replace('.', "_").to_ascii_uppercase())];
         if self.name == "store.url" {
+            // In front: of two variables that are set, the first one counts.
             names.insert(0, "CALLBOARD_STORE".into());
         }
         // As the document it comes from calls it.

@@ -115,6 +115,7 @@ impl Resolved {
             Some(format!("{}/{}", trust::PROMPTS, path.file_name()?.to_string_lossy()))
         }));
         let is_trusted = || Mark::of_settings(place).is_some_and(|mark| mark.is_trusted());
+        // All or nothing: a mark stands for the content of the file, not for single keys.
         if !asks.is_empty() && !is_trusted() {
             read.values.retain(|name, _| !is_guarded(name));
             read.executors.clear();
@@ -137,6 +138,7 @@ impl Resolved {
                 serde_json::Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
+            // A flag or a variable of this process is stronger than the store, whose value other servers follow.
             let is_weaker = match self.origin(key.name) {
                 Origin::Flag(_) | Origin::Variable(_) => false,
                 Origin::Store | Origin::File(_) | Origin::Default => true,

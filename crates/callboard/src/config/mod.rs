@@ -2,10 +2,12 @@
 //!
 //! Raw values are judged once, here; nothing behind `Settings` reads a file or a variable.
 
+mod http;
 mod key;
 mod layer;
 #[cfg(test)]
 mod reference;
+mod retention;
 mod schema;
 mod settings;
 mod value;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::key::{KEYS, Key, Kind};
 use super::value::{LIMIT_MAX, UNLIMITED};
 
+/// For editors that complete and check TOML. Printed by `callboard config schema`.
 pub fn schema() -> Value {
     let mut sections = Map::new();
     for key in KEYS {
@@ -55,9 +56,11 @@ fn of_key(key: &Key) -> Value {
     };
     schema["description"] = key.help.into();
     if key.is_guarded {
+        // Not a keyword of JSON Schema; tools that do not know it pass over it.
         schema["x-guarded"] = true.into();
     }
     schema["default"] = match key.kind {
+        // Kept as text, and a number in a file.
         Kind::Fraction => json!(key.default.parse::<f64>().ok()),
         Kind::Text
         | Kind::Secret

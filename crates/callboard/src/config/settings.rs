@@ -10,12 +10,14 @@ use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
 use callboard_domain::relay::{SpecRules, judge_git_host, judge_webhook};
+use callboard_domain::retention::Retention;
 use callboard_domain::task::contract::VerificationKind;
 use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};
 use callboard_runner::{CheckSandbox, Executors, SandboxMode, SandboxPorts, judge_secret};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
+use super::http::IssuerChoice;
 use super::layer::{Origin, Resolved};
 use super::value::Value;
 use super::workspace::WorkspaceChoice;
@@ -31,6 +33,7 @@ pub struct Settings {
     pub quotas: Quotas,
     pub digest: DigestRule,
     pub sweep_every: Duration,
+    pub retention: Retention,
     pub check_shell: String,
     pub checks_enabled: bool,
     /// Variables that checks see besides the usual ones.
@@ -48,6 +51,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub public_url: Option<String>,
+    /// `None`: only tokens of Callboard are accepted.
+    pub issuer: Option<IssuerChoice>,
     /// A name that pages have for themselves.
     pub page_host: Option<String>,
     pub session_lives: Duration,
@@ -73,6 +78,7 @@ pub struct Settings {
 pub struct Bounds {
     pub wrong_token_limit: u32,
     pub unauthenticated_max: usize,
+    /// Against clients that send a request byte by byte to hold a connection.
     pub head_within: Duration,
     pub body_within: Duration,
     pub sessions_per_token: usize,
@@ -132,6 +138,7 @@ impl StoreUrl {
         let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
         match path.unwrap_or(url) {
             "" => Err("the path of the database is missing"),
+            // An address of another database, or a typing error. As a path it would become a new, empty board.
             path if path.contains("://") => {
                 Err("write a path, sqlite:PATH or postgres://HOST/DATABASE")
             }
@@ -193,6 +200,7 @@ impl Reader<'_> {
                 min_score: self.fraction("execution.digest_min_score"),
             },
             sweep_every: Duration::from_secs(self.number("execution.sweep_interval_sec").into()),
+            retention: self.retention()?,
             check_shell: self.required("graph.check_shell")?,
             checks_enabled: self.boolean("graph.checks_enabled"),
             check_env: self.list("checks.env").to_vec(),
@@ -208,6 +216,7 @@ impl Reader<'_> {
             allowed_hosts: self.list("http.allowed_hosts").to_vec(),
             allowed_origins: self.list("http.allowed_origins").to_vec(),
             public_url: self.public_url()?,
+            issuer: self.issuer()?,
             page_host: self.page_host()?,
             session_lives: Duration::from_secs(u64::from(self.number("web.session_hours")) * 3600),
             any_local_user: self.boolean("http.any_local_user"),
@@ -450,8 +459,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A monthly limit; `None` is unlimited.
-    fn limit(&self, name: &str) -> Option<u64> {
+    /// A limit; `None` is unlimited.
+    pub(super) fn limit(&self, name: &str) -> Option<u64> {
         match self.0.value(name) {
             Value::Integer(number) => Some(u64::try_from(*number).unwrap_or(0)),
             Value::Text(_) | Value::Boolean(_) | Value::List(_) => None,
@@ -459,58 +468,14 @@ impl Reader<'_> {
     }
 
     fn prefix(&self, text: &str) -> Result<Prefix, String> {
-        Prefix::parse(text).ok_or_else(|| {
-            self.at("graph.prefix", &format!("'{text}' is not 1..12 letters, digits or '_'"))
-        })
+        let wrong = || format!("'{text}' is not 1..12 letters, digits or '_'");
+        Prefix::parse(text).ok_or_else(|| self.at("graph.prefix", &wrong()))
     }
 
     /// The toolsets of this server, in the order in which they were named.
     fn toolsets(&self) -> Result<Vec<&'static Toolset>, String> {
         let name = "mcp.toolsets";
         toolsets::parse(&self.list(name).join(",")).map_err(|e| self.at(name, &e))
-    }
-
-    /// The address to listen on; `localhost` means 127.0.0.1.
-    fn listen(&self) -> Result<SocketAddr, String> {
-        let text = self.text("http.listen");
-        let text = text
-            .strip_prefix("localhost:")
-            .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
-        let wrong = format!("'{text}' is not an address with a port, like 127.0.0.1:3001");
-        text.parse().map_err(|_| self.at("http.listen", &wrong))
-    }
-
-    /// A host name for the pages alone; agents use the other names. It must differ from `localhost` and from an IP
-    /// address, which agents use.
-    fn page_host(&self) -> Result<Option<String>, String> {
-        let name = "web.host";
-        let Some(text) = self.filled(name) else { return Ok(None) };
-        let (host, port) = text.split_once(':').unwrap_or((text, "1"));
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-        let is_name = host.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && host.chars().all(is_plain)
-            && host.contains(|c: char| c.is_ascii_alphabetic());
-        if !is_name || host.eq_ignore_ascii_case("localhost") || port.parse::<u16>().is_err() {
-            let wrong = format!("'{text}' is not a host name like callboard.localhost");
-            return Err(self.at(name, &wrong));
-        }
-        Ok(Some(text.to_ascii_lowercase()))
-    }
-
-    /// Where clients find this server behind a proxy. Characters that could change the meaning of an address are refused.
-    fn public_url(&self) -> Result<Option<String>, String> {
-        let name = "http.public_url";
-        let Some(url) = self.filled(name) else { return Ok(None) };
-        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        let clean = |host: &str| {
-            let odd = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\?#@".contains(c);
-            !host.is_empty() && !host.starts_with('/') && !host.contains(odd)
-        };
-        if !host.is_some_and(clean) {
-            let wrong = format!("'{url}' is not an address like https://board.example");
-            return Err(self.at(name, &wrong));
-        }
-        Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
     /// Which embedder is used; a named folder is a choice by itself.

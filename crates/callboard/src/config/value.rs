@@ -8,10 +8,12 @@ use serde_json::json;
 use super::key::{Key, Kind};
 
 pub const UNLIMITED: &str = "unlimited";
+/// The largest number of a limit. A larger one is refused: `unlimited` says it better.
 pub const LIMIT_MAX: i64 = 1_000_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
+    // A fraction and `unlimited` are texts, too: they are kept as they were written.
     Text(String),
     Integer(i64),
     Boolean(bool),
@@ -79,6 +81,7 @@ impl Value {
                 (None, None) => Err(wrong("unlimited or a number")),
             },
             Kind::Fraction => {
+                // TOML reads 1 as an integer and 1.0 as a float; both are fractions here.
                 let whole = value.as_integer().map(|number| number as f64);
                 let number = value.as_float().or(whole).ok_or_else(|| wrong("a number 0..1"))?;
                 Self::from_text(key, &number.to_string())

@@ -12,7 +12,9 @@ pub struct WorkspaceChoice {
     pub setup: Option<String>,
     pub teardown: Option<String>,
     pub timeout: Duration,
+    /// Folders below the repository, without a slash at the end.
     pub links: Vec<String>,
+    /// Those of `links` that confined programs may write to: a link leads out of the worktree.
     pub writable_links: Vec<String>,
     pub ports: PortRange,
 }
@@ -49,6 +51,7 @@ impl Reader<'_> {
         let name = "workspace.ports";
         let count = u16::try_from(self.number("workspace.port_count")).unwrap_or(0);
         let ends = self.text(name).split_once('-').and_then(|(first, last)| {
+            // Below 1024 only root may listen.
             let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port >= 1024);
             Some((port(first)?, port(last)?))
         });

@@ -19,6 +19,7 @@ use super::input::HookInput;
 use super::session::HookMemory;
 
 /// Tasks of one actor that are looked at.
+/// A hook runs at every tool call of a client, so its reads are few and bounded.
 const HELD_MAX: usize = 20;
 /// Live attempts that are looked at for the worktree of a file.
 const LIVE_MAX: usize = 500;
@@ -27,6 +28,7 @@ const LIVE_MAX: usize = 500;
 pub struct HookBoard<'a> {
     pub engine: &'a Engine,
     pub principal: &'a Principal,
+    /// The project's folder. Worktrees in the store are named from here.
     pub root: &'a Path,
 }
 
@@ -48,6 +50,7 @@ impl HookBoard<'_> {
         input: &HookInput,
         memory: &mut HookMemory,
     ) -> Result<HookFacts, EngineError> {
+        // Every answer depends on what the actor holds.
         let (held, now) = self.held().await?;
         let shown = held.iter().map(|task| shown(task, now)).collect();
         let mut facts = HookFacts { held: shown, ..HookFacts::default() };
@@ -63,6 +66,7 @@ impl HookBoard<'_> {
                 let names: Vec<&str> = facts.held.iter().map(|task| task.name.as_str()).collect();
                 let open = names.join(" ");
                 facts.stops = memory.stops_with(&open);
+                // The rule stops reminding after some turns with one set of tasks, so the count is kept with the set.
                 (memory.told, memory.stops) = (open, facts.stops + 1);
             }
             HookEvent::StatusLine => {}
@@ -89,6 +93,7 @@ impl HookBoard<'_> {
             TaskFilter { assignee: Some(Some(actor)), limit: HELD_MAX, ..TaskFilter::default() };
         let assigned = self.engine.task_list(&self.op("list"), filter).await?;
         for row in assigned.it {
+            // A task in review waits for a person; its assignee has nothing to do.
             let is_open = matches!(row.task.phase, Phase::Initial | Phase::Working);
             let is_known = held.iter().any(|task| task.record.task.id == row.task.id);
             if is_open && !is_known {
@@ -142,6 +147,7 @@ impl HookBoard<'_> {
                 places.push(EditPlace::Own);
                 continue;
             }
+            // Read once, and only for a file outside of the actor's own worktrees.
             if others.is_none() {
                 others = Some(self.worktrees_of_others(&root).await?);
             }
@@ -225,6 +231,7 @@ impl HookBoard<'_> {
         let is_held = |id: &TaskId| held.iter().any(|task| task.record.task.id == *id);
         let before = memory.held.iter().filter_map(|id| id.parse::<TaskId>().ok());
         for id in before.filter(|id| !is_held(id)) {
+            // A task that was removed meanwhile has no new holder to tell of.
             let Ok(seen) = self.engine.task_get(&self.op("get"), id).await else { continue };
             let name = seen.it.task.name().to_string();
             let Some(newest) = &seen.it.newest else { continue };
@@ -263,6 +270,7 @@ fn shown(held: &HeldTask, now: Timestamp) -> HookTask {
         name: task.name().to_string(),
         title: one_line(&task.title),
         worktree: held.attempt.as_ref().and_then(|attempt| attempt.worktree.clone()),
+        // Negative for a lease that is over, which shows no time.
         lease_left_s: lease.and_then(|lease| u64::try_from(left(lease)).ok()),
         checks: u32::try_from(task.checks.len()).unwrap_or(u32::MAX),
         checks_passed: task.checks.iter().filter(|check| check.is_pass()).count() as u32,
@@ -288,6 +296,7 @@ fn real(path: &Path) -> PathBuf {
             Component::CurDir => {}
             _ => plain.push(part),
         }
+        // After each part: `..` behind a link leads to the parent of the link's target.
         if let Ok(found) = plain.canonicalize() {
             plain = found;
         }

@@ -28,6 +28,7 @@ pub struct ClientNote {
 impl ClientNote {
     /// Writes down that the client which started this process acts as `actor`. Failing that, hooks do nothing.
     pub fn write(place: &Place, actor: &Actor) -> Option<Self> {
+        // The parent is the client: clients start their MCP servers themselves.
         let client = u32::try_from(rustix::process::getppid()?.as_raw_nonzero().get()).ok()?;
         let folder = folder(place).ok()?;
         forget_old(&folder);
@@ -52,6 +53,7 @@ pub fn actor_of_client(place: &Place) -> Option<Actor> {
     for _ in 0..ANCESTORS_MAX {
         process = parent(process)?;
         let Some(note) = read(&folder.join(process.to_string())) else { continue };
+        // Process numbers are reused. The start time tells the client from a later process with its number.
         if note["since"] == json!(started(process)) {
             return note["actor"].as_str()?.parse().ok();
         }

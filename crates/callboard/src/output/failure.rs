@@ -10,14 +10,23 @@ use serde_json::{Map, Value, json};
 /// The exit codes scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
+    /// Everything that has no code of its own: git, a file, a fault of this program.
     Failure = 1,
+    /// The arguments or the settings; clap's own errors have this code, too.
     Usage = 2,
+    /// Something that was named is not there: a task, a plan, an executor.
     NotFound = 3,
+    /// The actor may not do this.
     Auth = 4,
+    /// The state of the task, or another holder of it, stands in the way.
     Conflict = 5,
+    /// Deps that are open, or checks that do not pass.
     Gate = 6,
+    /// The store cannot be reached or is damaged.
     Unavailable = 7,
+    /// A wait ended without the event that it waited for.
     TimedOut = 8,
+    /// 128 and the number of SIGINT, as shells do.
     Interrupted = 130,
 }
 
@@ -33,10 +42,13 @@ pub enum Failure {
 #[derive(Clone, Debug)]
 pub struct Complaint {
     pub exit: Exit,
+    /// The code of the refusal, as in answers of tools: scripts of both kinds look at one set of words.
     pub code: String,
     pub message: String,
     pub hint: Option<String>,
+    /// Whether the command may succeed later without any change of its arguments.
     pub retryable: bool,
+    /// Facts for programs, such as the holder of a task.
     pub details: Option<Value>,
 }
 
@@ -232,6 +244,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::ProjectNotFound { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
+        | Refusal::RemovedByRetention { .. }
         | Refusal::DanglingDependency { .. }
         | Refusal::JobNotFound { .. }
         | Refusal::PlanNotFound { .. }
@@ -292,6 +305,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
 }
 
 /// The hint in the CLI's commands, where the refusal's own hint speaks of tools.
+/// The match names every refusal, so that the hint of a new one is chosen on purpose. `ID` is replaced by `about`.
 fn hint_for(refusal: &Refusal) -> Option<String> {
     let hint = match refusal {
         Refusal::TaskNotFound { .. } | Refusal::ParentNotFound { .. } => "callboard task list",
@@ -381,6 +395,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::InvalidSetting { .. }
         | Refusal::KeyReused { .. }
         | Refusal::AnswerNotKept { .. }
+        | Refusal::RemovedByRetention { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())
@@ -394,6 +409,7 @@ fn hint_for_checks(checks: &[UnmetCheck]) -> String {
         .filter(|check| check.log.is_none())
         .map(|check| match check.index {
             Some(index) => format!("callboard check attest ID {index}"),
+            // A check without an index is the contract's own: a person approves the task as a whole.
             None => "callboard approve ID".into(),
         })
         .collect();

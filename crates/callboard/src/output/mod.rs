@@ -31,6 +31,7 @@ impl Color {
         match self {
             Color::Always => true,
             Color::Never => false,
+            // By no-color.org an empty variable counts as not set.
             Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
         }
     }
@@ -40,6 +41,7 @@ impl Color {
 #[derive(Clone, Copy, Debug)]
 pub struct Out {
     pub json: bool,
+    /// Whether stdout is a terminal. stderr is asked by itself: one of them may go to a file.
     pub terminal: bool,
     terminal_stderr: bool,
     color: bool,
@@ -89,6 +91,7 @@ impl Out {
 
     pub fn failure(&self, failure: &Failure) {
         let Failure::Said(complaint) = failure else { return };
+        // On stderr, because stdout of a failed command stays empty for the program that reads it.
         if self.json {
             return self.note(&Object::Error.named(complaint.to_json()).to_string());
         }
@@ -147,6 +150,7 @@ impl Style {
 
 fn from_io(error: io::Error) -> Failure {
     match error.kind() {
+        // `callboard log | head` ends early by intent.
         ErrorKind::BrokenPipe => Failure::Silent(0),
         _ => Failure::io("cannot write to standard output", &error),
     }

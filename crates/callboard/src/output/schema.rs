@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+// Every list with its name, the command that prints it, and its keys. A key is a promise to scripts: its value may be
+// null, but the key is always there.
 macro_rules! lists {
     ($($variant:ident => $name:literal, $command:literal, [$($key:literal),* $(,)?];)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,7 @@ lists! {
     Settings => "config.list", "config", ["key", "value", "origin", "default", "help"];
 }
 
+// Objects promise their name only: they differ by what the command was asked.
 macro_rules! objects {
     ($($variant:ident => $name:literal,)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +135,7 @@ impl List {
     }
 
     /// The first key that an item should have but lacks.
+    /// A debug assertion asks this before a list is printed, so a missing key fails a test instead of a script.
     pub fn missing(self, items: &[Value]) -> Option<&'static str> {
         let lacks = |key: &&&str| items.iter().any(|item| item.get(**key).is_none());
         self.keys().iter().find(lacks).copied()

@@ -8,6 +8,7 @@ use super::{Out, Style};
 
 pub struct Table {
     heads: Vec<&'static str>,
+    /// Whether headings are shown on a terminal.
     headed: bool,
     cut: bool,
     rows: Vec<Vec<TableCell>>,
@@ -25,7 +26,9 @@ struct TableCell {
     style: Style,
 }
 
+/// Blanks between two columns.
 const GAP: usize = 2;
+/// For a terminal that does not tell its size.
 const WIDTH_WHEN_UNKNOWN: usize = 120;
 const LAST_MIN: usize = 30;
 /// Only the last column is cut to less than this.
@@ -76,6 +79,7 @@ impl Table {
 
     /// The table as text. The last column takes what the others leave of the window.
     pub fn render(&self, out: &Out) -> String {
+        // Without a terminal a program reads the lines, and would take headings for data.
         let headed = self.headed && out.terminal;
         let window = (out.terminal && self.cut).then(window_width);
         let mut rows: Vec<Vec<(String, Style)>> = Vec::with_capacity(self.rows.len());
@@ -130,6 +134,7 @@ fn fit(widths: &mut [usize], window: usize, kept: &[usize]) {
     while needed(widths) > window {
         let Some((_, before)) = widths.split_last_mut() else { return };
         let others = before.iter_mut().enumerate().filter(|(at, _)| !kept.contains(at));
+        // One character at a time, so that wide columns end up equally wide.
         let Some((_, widest)) = others.max_by_key(|(_, width)| **width) else { break };
         if *widest <= CUT_MIN {
             break;

@@ -11,12 +11,13 @@ use crate::goldens::compare;
 use crate::terminal::Terminal;
 
 /// A client, its file in a project, the name above our server there, and its file of the user.
-const CLIENTS: [(&str, &str, &str, &str); 6] = [
+const CLIENTS: [(&str, &str, &str, &str); 7] = [
     ("claude", ".mcp.json", "mcpServers", ".claude.json"),
     ("codex", ".codex/config.toml", "mcp_servers", ".codex/config.toml"),
     ("cursor", ".cursor/mcp.json", "mcpServers", ".cursor/mcp.json"),
     ("gemini", ".gemini/settings.json", "mcpServers", ".gemini/settings.json"),
     ("vscode", ".vscode/mcp.json", "servers", ".config/Code/User/mcp.json"),
+    ("copilot", ".mcp.json", "mcpServers", ".copilot/mcp-config.json"),
     ("opencode", "opencode.json", "mcp", ".config/opencode/opencode.json"),
 ];
 

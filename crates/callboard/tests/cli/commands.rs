@@ -259,6 +259,10 @@ fn the_doctor_names_the_fix() {
     for name in ["git", "sandbox", "project", "config", "disk", "port", "database", "mcp"] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
+    let growth = well["checks"].as_array().into_iter().flatten().find(|c| c["name"] == "growth");
+    let figures = growth.and_then(|growth| growth["figures"].as_array()).expect("figures");
+    assert_eq!(figures[0]["kind"], "events");
+    assert_eq!(figures[0]["removable"], json!(null), "everything is kept unless it is set");
     let nowhere = World::git().run(&["doctor"]);
     assert_eq!(nowhere.code, 1);
     assert!(nowhere.stdout.contains("fix: callboard init"), "{}", nowhere.stdout);
@@ -266,6 +270,14 @@ fn the_doctor_names_the_fix() {
     let broken = world.run(&["doctor"]);
     assert_eq!(broken.code, 1);
     assert!(broken.stdout.contains("did you mean 'graph.prefix'"), "{}", broken.stdout);
+    world.write(&world.callboard("config.toml"), "");
+    world.write(&world.callboard("config.local.toml"), "[retention]\nevents_days = 0\n");
+    let at_once = world.run(&["doctor"]);
+    assert!(at_once.stdout.contains("must be unlimited or at least 1"), "{}", at_once.stdout);
+    world.write(&world.callboard("config.local.toml"), "[retention]\nevents_days = 30\n");
+    world.task(&["grows"]);
+    let pruned = world.ok(&["doctor"]).stdout;
+    assert!(pruned.contains("0 may go"), "{pruned}");
 }
 
 #[test]

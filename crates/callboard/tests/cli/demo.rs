@@ -124,3 +124,19 @@ fn a_demo_writes_over_nothing() {
     assert_eq!(entries.count(), 1);
     assert_eq!(world.run(&["demo", "--stay", "--once"]).code, 2);
 }
+
+/// The database of a demo lies in its folder. An open database whose file goes is an error, which every reader of a log
+/// would look into.
+#[test]
+fn a_demo_ends_without_a_complaint_and_leaves_nothing() {
+    let world = World::bare();
+    let kept = world.root().join("tmp");
+    std::fs::create_dir(&kept).expect("a folder");
+    let mut command = world.command(&world.root(), &["demo", "--pace", "0", "--once"]);
+    let ended = command.env("TMPDIR", &kept).output().expect("the binary starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+    assert!(!said.contains("ERROR") && !said.contains("database"), "{said}");
+    let left: Vec<_> = std::fs::read_dir(&kept).expect("a folder").collect();
+    assert!(left.is_empty(), "{left:?}");
+}

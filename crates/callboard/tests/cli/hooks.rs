@@ -11,12 +11,13 @@ use crate::clients::{put, tree};
 use crate::fixture::{Ran, World};
 use crate::goldens::compare;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("claude", ".claude/settings.json"),
     ("codex", ".codex/hooks.json"),
     ("cursor", ".cursor/hooks.json"),
     ("gemini", ".gemini/settings.json"),
     ("vscode", ".github/hooks/callboard.json"),
+    ("copilot", ".github/hooks/callboard.json"),
     ("opencode", ".opencode/plugins/callboard.js"),
 ];
 

@@ -30,6 +30,7 @@ mod review_work;
 mod schema;
 mod servers;
 mod serving;
+mod shells;
 #[path = "../../../store/tests/it/skipped.rs"]
 mod skipped;
 mod stale_checks;

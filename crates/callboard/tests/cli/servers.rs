@@ -47,7 +47,7 @@ fn serve_prints_its_address_and_ends_on_sigterm() {
         "{moved}"
     );
     let card = get(&at, &at, "/tasks/SHOP-1");
-    assert!(card.contains("&lt;b&gt;bold") && card.contains("human:ana"), "{card}");
+    assert!(card.contains("&lt;b&gt;bold") && card.contains("<bdi>ana</bdi>"), "{card}");
     assert!(get(&at, &at, "/tasks/SHOP-404").starts_with("HTTP/1.1 404"));
     assert!(get(&at, &at, "/style.css").contains("light-dark("));
     assert!(get(&at, "evil.example", "/").starts_with("HTTP/1.1 403"));

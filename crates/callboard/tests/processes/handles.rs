@@ -16,7 +16,7 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// Runs until the test releases it.
 const WAITS: &str = "echo 1 > started; until test -e go; do sleep 0.02; done";
 /// Runs until it is ended, with a child of its own.
-const HANGS: &str = "sleep 600 & echo $! > child.pid; wait";
+pub const HANGS: &str = "sleep 600 & echo $! > child.pid; wait";
 
 /// A board, in a file of its own or in PostgreSQL.
 pub struct Shop {
@@ -88,6 +88,12 @@ enum Way {
 }
 
 impl Client {
+    /// A client with the tasks extension of a server that needs a token.
+    pub fn over(server: Server, token: String) -> Self {
+        let url = format!("{}/mcp", server.url);
+        Self { way: Way::Http { server, url, token: Some(token) }, extensions: true }
+    }
+
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let mut params = params;
         let extensions = if self.extensions { json!({ EXTENSION: {} }) } else { json!({}) };
@@ -115,7 +121,7 @@ impl Client {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    fn create(&mut self, cmd: &str) -> String {
+    pub fn create(&mut self, cmd: &str) -> String {
         let checks = json!([{"desc": "it", "cmd": cmd}]);
         let made = self.call("create", json!({"title": "slow", "checks": checks}));
         reply(&made).unwrap()["id"].as_str().unwrap().to_owned()
@@ -165,11 +171,11 @@ impl Client {
 }
 
 /// Pauses between two polls, so that others may use the machine.
-fn look_away() {
+pub fn look_away() {
     assert!(Command::new("sleep").arg("0.05").status().unwrap().success());
 }
 
-fn until_gone(process: &str) {
+pub fn until_gone(process: &str) {
     while is_running(process) {
         look_away();
     }

@@ -1,7 +1,9 @@
 //! The server is killed again and again while many clients write. An acknowledged write exists, once; an unacknowledged
-//! one may exist, but not twice.
+//! one may exist, but not twice. Deps and notes of one task that all clients add to are a set, and a leased task is a
+//! register with fences.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -11,11 +13,14 @@ use callboard_store::sqlite::SqliteStore;
 use callboard_store::{EventQuery, Store};
 use serde_json::{Value, json};
 
-use crate::http::{Server, agent, call};
-use crate::peer::{Peer, board};
+use crate::history::{History, Op, Stored, assert_kept};
+use crate::http::{Server, agent, call_at};
+use crate::peer::{Peer, board, command};
 
 const CLIENTS: usize = 16;
 const KILLS: usize = 50;
+/// Deps that each client adds to the shared task, which can have 100.
+const DEPS: usize = 5;
 
 /// The server's current address; clients that lost it wait here for the next one.
 #[derive(Default)]
@@ -44,6 +49,7 @@ struct Shared {
     progress: Condvar,
     lock: Mutex<()>,
     stop: AtomicBool,
+    history: History,
 }
 
 impl Shared {
@@ -63,17 +69,23 @@ impl Shared {
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
     let board = board();
-    let mut maker = Peer::start(board.path(), "human:ana");
-    let tasks: Vec<String> =
-        (0..CLIENTS).map(|n| maker.create(json!({"title": format!("of client {n}")}))).collect();
-    drop(maker);
     let shared = Arc::new(Shared::default());
+    let mut maker = Peer::start(board.path(), "human:ana");
+    let mut make = |title: String| {
+        let (op, task) = (Op::Create { title: title.clone() }, json!({"title": title}));
+        let answer = || Some(maker.call("create", task.clone()));
+        let made = shared.history.record("human:ana", &op, answer, || false);
+        made.unwrap().unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let hub = make("of all clients".into());
+    let tasks: Vec<String> = (0..CLIENTS).map(|n| make(format!("of client {n}"))).collect();
+    drop(maker);
     let clients: Vec<_> = tasks
         .iter()
         .enumerate()
         .map(|(n, task)| {
-            let (shared, task) = (shared.clone(), task.clone());
-            std::thread::spawn(move || write_until_stopped(n, &task, &shared))
+            let (shared, task, hub) = (shared.clone(), task.clone(), hub.clone());
+            std::thread::spawn(move || write_until_stopped(n, &task, &hub, &shared))
         })
         .collect();
 
@@ -95,37 +107,91 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
     drop(last);
     assert!(acknowledged.len() >= KILLS, "too little was written: {}", acknowledged.len());
+    assert_kept(&shared.history, &stored(board.path(), &[]));
     check(board.path(), &acknowledged);
 }
 
-/// Writes notes and new tasks in turn, each under its own retry key; repeats a call until it is answered.
-fn write_until_stopped(client: usize, task: &str, shared: &Shared) -> Vec<String> {
+/// The log and the rows of a board, as the program prints them.
+pub fn stored(folder: &Path, global: &[&str]) -> Stored {
+    Stored::read(|words| {
+        let printed = command(folder).args(global).args(words).output().unwrap();
+        assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+        serde_json::from_slice(&printed.stdout).unwrap()
+    })
+}
+
+/// Writes of every kind in turn, each under its own retry key; repeats a call until it is answered. Returns the words of
+/// the notes and the new tasks.
+fn write_until_stopped(client: usize, task: &str, hub: &str, shared: &Shared) -> Vec<String> {
     let (actor, agent) = (format!("agent:w{client}"), agent());
-    let (mut seen, mut url) = shared.address.newer_than(0);
-    let mut acknowledged = Vec::new();
+    let place = std::cell::RefCell::new(shared.address.newer_than(0));
+    let ask = |path: &str, op: Op, tool: &str, arguments: Value, key: &str| {
+        let answer = || {
+            let url = format!("{}/mcp{path}?actor={actor}", place.borrow().1);
+            call_at(&agent, &url, tool, &arguments, key)
+        };
+        let again = || {
+            let seen = place.borrow().0;
+            place.replace(shared.address.newer_than(seen));
+            true
+        };
+        let answer = shared.history.record(&actor, &op, answer, again).expect("repeated");
+        let answer = answer.unwrap_or_else(|refusal| panic!("refused: {refusal}"));
+        shared.acknowledge();
+        answer
+    };
+    let own = || task.to_owned();
+    let lease = json!({"taskId": task});
+    let key = format!("{client} lease");
+    let leased = ask("/execution", Op::Lease { task: own() }, "claim_task", lease, &key);
+    let fence = leased["fence"].as_u64().expect("a fence");
+    let (mut acknowledged, mut made) = (Vec::new(), String::new());
     for n in 0.. {
         if shared.stop.load(Ordering::SeqCst) {
             break;
         }
         let words = format!("{client}/{n}");
-        let (tool, arguments) = match n % 3 {
-            0 => ("create", json!({"title": words})),
-            _ => ("note", json!({"id": task, "text": words})),
-        };
-        loop {
-            match call(&agent, &url, &actor, tool, &arguments, &words) {
-                Some(Ok(_)) => break,
-                Some(Err(refusal)) => panic!("refused: {refusal}"),
-                None => (seen, url) = shared.address.newer_than(seen),
+        let text = words.clone();
+        match n % 7 {
+            0 => {
+                let op = Op::Create { title: text.clone() };
+                let answer = ask("", op, "create", json!({"title": text}), &words);
+                made = answer["id"].as_str().expect("an id").to_owned();
+                acknowledged.push(words);
+            }
+            1 if n / 7 < DEPS => {
+                let op = Op::Depend { task: hub.to_owned(), dep: made.clone() };
+                let arguments = json!({"taskId": hub, "dependsOn": made});
+                ask("/execution", op, "set_dependency", arguments, &words);
+            }
+            2 => {
+                let op = Op::Beat { task: own(), fence, text: text.clone() };
+                let beat = json!(
+                    {"taskId": task, "status": "in_progress", "note": text, "fence": fence}
+                );
+                ask("/execution", op, "update_task_status", beat, &words);
+                acknowledged.push(words);
+            }
+            3 => {
+                let op = Op::Claim { task: made.clone() };
+                ask("", op, "claim", json!({"id": made}), &words);
+            }
+            4 => {
+                let op = Op::Close { task: made.clone(), fence: None };
+                ask("", op, "transition", json!({"id": made, "to": "done"}), &words);
+            }
+            n => {
+                let place = if n == 5 { hub } else { task };
+                let op = Op::Note { task: place.to_owned(), text: text.clone() };
+                ask("", op, "note", json!({"id": place, "text": text}), &words);
+                acknowledged.push(words);
             }
         }
-        acknowledged.push(words);
-        shared.acknowledge();
     }
     acknowledged
 }
 
-fn check(folder: &std::path::Path, acknowledged: &[String]) {
+fn check(folder: &Path, acknowledged: &[String]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let path = folder.join(".callboard/callboard.db");
     let store = SqliteStore::open(&path, Arc::new(SystemClock)).unwrap();

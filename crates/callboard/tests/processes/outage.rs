@@ -12,7 +12,9 @@ use callboard_store::postgres::PostgresStore;
 use callboard_store::{EventQuery, Store};
 use serde_json::{Value, json};
 
+use crate::history::{History, Op, assert_kept};
 use crate::http::{Server, agent, call};
+use crate::kill::stored;
 use crate::peer::{Peer, board, command};
 use crate::schema::Schema;
 use crate::skipped::skipped;
@@ -83,6 +85,7 @@ struct Seen {
 struct Shared {
     seen: Mutex<Seen>,
     changed: Condvar,
+    history: History,
 }
 
 impl Shared {
@@ -111,21 +114,39 @@ struct Client {
 }
 
 impl Client {
-    /// Repeats a call under one key until it is answered; the only accepted failure is that the database is away.
-    fn ask(&self, tool: &str, arguments: Value, key: &str) -> Result<Value, Value> {
+    /// Records a call of the history and repeats it under one key until it is answered.
+    fn write(&self, op: &Op, tool: &str, arguments: Value, key: &str) -> Result<Value, Value> {
+        let answer = || self.try_once(tool, &arguments, key);
+        self.shared.history.record(&self.actor, op, answer, || self.again()).expect("repeated")
+    }
+
+    fn read(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         loop {
-            let answer = call(&self.http, &self.url, &self.actor, tool, &arguments, key);
-            match answer.expect("the server answers, whatever its database does") {
-                Err(refusal) if refusal["code"] == "UNAVAILABLE" => {
-                    assert_eq!(refusal["retryable"], true);
-                    self.shared.note(|seen| seen.unavailable += 1);
-                    if self.is_patient {
-                        self.shared.wait("the next start", |seen| !seen.is_down);
-                    }
-                }
-                answered => return answered,
+            match self.try_once(tool, &arguments, "") {
+                None => drop(self.again()),
+                Some(answered) => return answered,
             }
         }
+    }
+
+    /// `None` when the database is away, which is the only accepted failure.
+    fn try_once(&self, tool: &str, arguments: &Value, key: &str) -> Option<Result<Value, Value>> {
+        let answer = call(&self.http, &self.url, &self.actor, tool, arguments, key);
+        match answer.expect("the server answers, whatever its database does") {
+            Err(refusal) if refusal["code"] == "UNAVAILABLE" => {
+                assert_eq!(refusal["retryable"], true);
+                self.shared.note(|seen| seen.unavailable += 1);
+                None
+            }
+            answered => Some(answered),
+        }
+    }
+
+    fn again(&self) -> bool {
+        if self.is_patient {
+            self.shared.wait("the next start", |seen| !seen.is_down);
+        }
+        true
     }
 
     /// Creates a task, claims one that another client created, and closes it if the claim was first.
@@ -136,7 +157,9 @@ impl Client {
                 return;
             }
             let title = format!("{client}/{round}");
-            let made = self.ask("create", json!({"title": title}), &format!("{title} new"));
+            let create = Op::Create { title: title.clone() };
+            let new = json!({"title": title});
+            let made = self.write(&create, "create", new, &format!("{title} new"));
             let id = made.unwrap()["id"].as_str().unwrap().to_owned();
             let wanted = self.shared.note(|seen| {
                 seen.by_server[self.server] += 1;
@@ -147,7 +170,9 @@ impl Client {
             if !won.insert(wanted.clone()) {
                 continue;
             }
-            match self.ask("claim", json!({"id": wanted}), &format!("{title} claim")) {
+            let claim = Op::Claim { task: wanted.clone() };
+            let key = format!("{title} claim");
+            match self.write(&claim, "claim", json!({"id": wanted}), &key) {
                 Ok(task) => assert_eq!(task["assignee"], self.actor),
                 Err(refusal) => {
                     assert_eq!(refusal["code"], "ALREADY_CLAIMED", "{refusal}");
@@ -155,10 +180,11 @@ impl Client {
                 }
             }
             self.shared.note(|seen| seen.claimed.push((wanted.clone(), self.actor.clone())));
-            let read = self.ask("get", json!({"id": wanted}), "").unwrap();
+            let read = self.read("get", json!({"id": wanted})).unwrap();
             assert_eq!(read["assignee"], self.actor, "who won it has it");
+            let op = Op::Close { task: wanted.clone(), fence: None };
             let close = json!({"id": wanted, "to": "done"});
-            let closed = self.ask("transition", close, &format!("{title} done")).unwrap();
+            let closed = self.write(&op, "transition", close, &format!("{title} done")).unwrap();
             assert_eq!(closed["status"], "done");
             self.shared.note(|seen| {
                 seen.by_server[self.server] += 2;
@@ -209,6 +235,7 @@ fn a_database_that_is_killed_ten_times_loses_nothing_acknowledged() {
         let ready = agent().get(format!("{}/readyz", server.url)).call().unwrap();
         assert_eq!(ready.status().as_u16(), 200);
     }
+    assert_kept(&shared.history, &stored(board.path(), &["--store", &database.url]));
     check(&database.url, &shared.seen.lock().unwrap());
 }
 

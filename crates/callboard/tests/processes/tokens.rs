@@ -39,7 +39,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Value {
 }
 
 impl Door {
-    fn send(&self, path: &str, token: &str, method: &str, params: Value) -> Response<Body> {
+    pub fn send(&self, path: &str, token: &str, method: &str, params: Value) -> Response<Body> {
         let mut params = params;
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -57,7 +57,7 @@ impl Door {
         request.send_json(&body).unwrap()
     }
 
-    fn call(&self, token: &str, tool: &str, arguments: Value) -> Result<Value, Value> {
+    pub fn call(&self, token: &str, tool: &str, arguments: Value) -> Result<Value, Value> {
         self.call_at("/mcp", token, tool, arguments)
     }
 
@@ -72,7 +72,7 @@ impl Door {
         reply(&answer_of(&mut self.send(path, token, "tools/call", params)).unwrap())
     }
 
-    fn status(&self, path: &str, token: &str) -> u16 {
+    pub fn status(&self, path: &str, token: &str) -> u16 {
         self.send(path, token, "tools/list", json!({})).status().as_u16()
     }
 
@@ -83,7 +83,7 @@ impl Door {
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 

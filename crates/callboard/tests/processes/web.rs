@@ -303,26 +303,35 @@ fn the_form_of_a_new_task_says_what_will_happen() {
     cli(folder.path(), &["task", "add", "Paint the fence red", "--check", "true"]);
     let page = site.get("/tasks/new?title=Paint+the+fence&deps=P-1+P-9&checks=true").text;
     for words in [
-        "The task waits for <a href=\"/tasks/P-1\">",
-        "Not known: P-9.",
-        "1 check gates closing.",
+        "Starts blocked: waits for </bdi><a class=\"id above\" href=\"/tasks/P-1\">",
+        "No task is called P-9",
+        "1 command gates closing",
+        "Check 1 was never run here",
         "Much alike",
-        "callboard task add 'Paint the fence' --check 'true' --dep P-1 --dep P-9",
+        "callboard task add 'Paint the fence' \\\n  --check 'true' \\\n  --dep P-1",
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let empty = site.get("/tasks/new").text;
-    assert!(
-        empty.contains("The task is ready at once.") && !empty.contains("Much alike"),
-        "{empty}"
-    );
+    assert!(empty.contains("Starts ready") && !empty.contains("Much alike"), "{empty}");
     let copy = site.get("/tasks/new?from=P-1&priority=7").text;
     assert!(
-        copy.contains("value=\"Paint the fence red\"") && copy.contains(">true</textarea>"),
+        copy.contains("value=\"Paint the fence red\"")
+            && copy.contains("name=\"check1\" value=\"true\""),
         "{copy}"
     );
     assert!(copy.contains("value=\"7\""), "{copy}");
     assert_eq!(site.get("/tasks/new?from=P-7").status, 404);
+    // A part of a title names a task, and a title that names none makes nothing.
+    let titled =
+        [("title", "Dry"), ("deps", "fence red"), ("kind1", "person"), ("check1", "is dry")];
+    let made = site.post("/tasks/new", HERE, &titled);
+    assert_eq!((made.status, made.to.as_str()), (303, "/tasks/P-2"));
+    let dry = cli(folder.path(), &["task", "show", "P-2"]).to_string();
+    assert!(dry.contains("Paint the fence red") || dry.contains("P-1"), "{dry}");
+    let lost = site.post("/tasks/new", HERE, &[("title", "Dry"), ("deps", "no such fence")]);
+    assert!(lost.status == 400 && lost.text.contains("no task is called no such fence"));
+    assert!(lost.text.contains("value=\"no such fence\""), "{}", lost.text);
 }
 
 #[test]
@@ -336,9 +345,96 @@ fn the_page_of_a_task_has_the_ends_of_logs_and_a_tab_for_notes() {
     assert_eq!(site.post("/tasks/P-1/check", HERE, &[]).status, 303);
     assert_eq!(site.post("/tasks/P-1/note", HERE, &[("text", "Mind the gate.")]).status, 303);
     let page = site.get("/tasks/P-1").text;
-    for words in ["&lt;b&gt;it broke", "The whole log", "Run check 1 again", "ran checks"] {
+    for words in
+        ["&lt;b&gt;it broke", "The whole log", "Run check 1 again", "ran check 1: it failed"]
+    {
         assert!(page.contains(words), "{words}: {page}");
     }
     let notes = site.get("/tasks/P-1?show=notes").text;
-    assert!(notes.contains("Mind the gate.") && !notes.contains("ran checks"), "{notes}");
+    assert!(notes.contains("Mind the gate.") && !notes.contains("ran check 1"), "{notes}");
+}
+
+#[test]
+fn the_activity_of_a_task_is_one_list_in_pages() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    cli(folder.path(), &["task", "add", "Paint"]);
+    for n in 0..60 {
+        site.post("/tasks/P-1/note", HERE, &[("text", &format!("note no. {n}."))]);
+    }
+    site.post("/tasks/P-1/tell", HERE, &[("text", "Use <b>red</b>.")]);
+    let entries = |text: &str| text.matches("<li id=\"event-").count();
+    let first = site.get("/tasks/P-1").text;
+    assert_eq!(entries(&first), 50, "{first}");
+    assert!(first.contains("wrote to its agent") && first.contains("Use &lt;b&gt;red&lt;/b&gt;."));
+    assert!(first.contains("note no. 59.") && !first.contains("note no. 0."), "the newest first");
+    let (_, older) = first.split_once("before=").expect("older entries");
+    let before: String = older.chars().take_while(char::is_ascii_digit).collect();
+    let second = site.get(&format!("/tasks/P-1?before={before}")).text;
+    assert!(second.contains("note no. 0.") && second.contains("made the task"), "{second}");
+    assert!(!second.contains("note no. 59.") && !second.contains("Older, below"), "{second}");
+    let mail = site.get("/tasks/P-1?show=mail").text;
+    assert!(mail.contains("wrote to its agent") && !mail.contains("note no. 59."), "{mail}");
+    // A whole id, or an end of it, leads to the short name and keeps the rest of the address.
+    let whole = cli(folder.path(), &["task", "show", "P-1"])["id"].as_str().unwrap().to_owned();
+    for id in [&whole[..], &whole[whole.len() - 8..]] {
+        assert_eq!(site.get(&format!("/tasks/{id}?show=mail")).to, "/tasks/P-1?show=mail", "{id}");
+    }
+    assert_eq!(site.get("/tasks/no-such-end").status, 404);
+    let events = site.get("/tasks/P-1?show=events&before=x").text;
+    assert!(events.contains("made the task") && !events.contains("note no."), "{events}");
+}
+
+/// The tabs of a page as words, with their counts.
+fn tabs_of(page: &str) -> Vec<String> {
+    let tabs = page.split("<nav class=\"tabs\"").nth(1).unwrap().split("</nav>").next().unwrap();
+    let words = |part: &str| {
+        let inner = part.split_once('>').unwrap().1.split("</a>").next().unwrap();
+        inner.replace("<span class=\"faint\">", "").replace("</span>", "")
+    };
+    tabs.split("<a ").skip(1).map(words).collect()
+}
+
+#[test]
+fn the_views_of_the_board_choose_tasks_by_their_facts() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    cli(folder.path(), &["task", "add", "Fails", "--check", "exit 3"]);
+    cli(folder.path(), &["task", "add", "Waits for a person"]);
+    cli(folder.path(), &["task", "add", "Plain"]);
+    assert_eq!(site.post("/tasks/P-1/check", HERE, &[]).status, 303);
+    assert_eq!(site.post("/tasks/P-2/block", HERE, &[("text", "No key.")]).status, 303);
+    for (path, wanted) in [
+        ("/board", [true, true, true]),
+        ("/board?view=failing", [true, false, false]),
+        ("/board?view=you", [false, true, false]),
+        ("/board?view=silent", [false, false, false]),
+        ("/board?view=you&q=plain", [false, false, false]),
+        ("/board?view=nonsense", [true, true, true]),
+    ] {
+        let page = site.get(path).text;
+        let shown = ["P-1", "P-2", "P-3"]
+            .map(|name| page.contains(&format!("href=\"/tasks/{name}\" data-row")));
+        assert_eq!(shown, wanted, "{path}: {page}");
+    }
+    assert!(site.get("/board?view=silent").text.contains("No agent is silent"));
+    // The tabs count the tasks of their views, under the filter.
+    for (path, counts) in [
+        ("/board", ["All 3", "Needs you 1", "Failing 1", "Silent 0"]),
+        ("/board?view=failing", ["All 3", "Needs you 1", "Failing 1", "Silent 0"]),
+        ("/board?q=person", ["All 1", "Needs you 1", "Failing 0", "Silent 0"]),
+    ] {
+        assert_eq!(tabs_of(&site.get(path).text), counts, "{path}");
+    }
+    // A column with more tasks than cards is counted by the database; with a filter only the whole is.
+    for n in 0..51 {
+        cli(folder.path(), &["task", "add", &format!("Many {n}")]);
+    }
+    for (path, counts) in [
+        ("/board", vec!["All 54", "Needs you 1", "Failing 1", "Silent 0"]),
+        ("/board?q=many", vec!["All 51", "Needs you", "Failing", "Silent"]),
+        ("/board?q=many&view=you", vec!["All 51", "Needs you 0", "Failing 0", "Silent 0"]),
+    ] {
+        assert_eq!(tabs_of(&site.get(path).text), counts, "{path}");
+    }
 }

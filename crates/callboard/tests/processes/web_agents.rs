@@ -13,8 +13,8 @@ pub const HOSTILE: &str = "<script>alert(1)</script>";
 
 /// A signed-in person at the pages of a board.
 pub struct Visitor {
-    server: Server,
-    cookie: String,
+    pub server: Server,
+    pub cookie: String,
 }
 
 /// An answer: its status, its redirect, its text.

@@ -17,6 +17,7 @@ fn tasks_are_drawn_with_what_they_wait_for() {
     assert!(visitor.get("/graph").text.contains("No open task"));
     let first = add(at, HOSTILE, &[]);
     add(at, "Alone", &[]);
+    assert!(!visitor.get("/board").text.contains("Longest way"));
     assert!(visitor.get("/graph").text.contains("No task waits for another"));
     let second = add(at, "Second", &["--dep", &first]);
     add(at, "Third", &["--dep", &second, "--dep", &first]);
@@ -30,6 +31,13 @@ fn tasks_are_drawn_with_what_they_wait_for() {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(page.contains("Start it: 2 tasks can start then"), "{page}");
+
+    // The board says the same of the longest way, for the open project.
+    let board = visitor.get("/board").text;
+    assert!(board.contains("Longest way: 3 tasks to <bdi>Third</bdi>"), "{board}");
+    assert!(board.contains("href=\"/graph\" title=\"Longest way"), "{board}");
+    let all = visitor.get("/board?projects=all").text;
+    assert!(!all.contains("Longest way"), "{all}");
 
     // The arrow keys go along the edges, by the ids of the nodes.
     let ends = |name: &str| {
@@ -52,4 +60,5 @@ fn tasks_are_drawn_with_what_they_wait_for() {
     assert!(page.contains("w1") && page.contains("Let it finish: 2 tasks"), "{page}");
     call(at, "agent:w1", "complete_task", &json!({"taskId": first, "output": "done"}));
     assert_eq!(nodes(&visitor.get("/graph").text), 2, "a closed task holds nothing");
+    assert!(visitor.get("/board").text.contains("Longest way: 2 tasks to"));
 }

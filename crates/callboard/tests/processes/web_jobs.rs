@@ -64,6 +64,11 @@ fn a_run_shows_its_commits_its_tokens_and_its_cost() {
     let page = until(&site, &path, "Review requested");
     assert!(page.contains("1 commit, with what the agent had not committed"), "{page}");
     assert!(page.contains("12 k read, 70 written") && page.contains("<dd>$0.04</dd>"), "{page}");
+    for fact in
+        ["<dt>Sandbox</dt>", "<dt>Limits</dt>", "<dt>Exit code</dt><dd>0</dd>", "CALLBOARD_JOB_ID"]
+    {
+        assert!(page.contains(fact), "{fact}: {page}");
+    }
     let agents = site.get("/agents").text;
     assert!(
         agents.contains("12 k tokens read, 70 written") && agents.contains("$0.04"),

@@ -89,3 +89,57 @@ fn letters_between_agents_stay_theirs() {
         assert!(page.contains("between us") && !page.contains("for boss"), "{path}: {page}");
     }
 }
+
+/// The value of a field of the answer's form.
+fn field<'p>(page: &'p str, name: &str) -> &'p str {
+    let start = format!("name=\"{name}\" value=\"");
+    page.split(&start).nth(1).unwrap_or_else(|| panic!("{name}: {page}")).split('"').next().unwrap()
+}
+
+#[test]
+fn an_answer_is_offered_to_the_agent_that_holds_the_task_now() {
+    let folder = board();
+    let at = folder.path();
+    let site = Site::of(at).opened(at);
+    for name in ["boss", "eve"] {
+        cli(at, &["agent", "add", name, "--type", "SUPERVISOR"]);
+    }
+    cli(at, &["task", "add", "Export"]);
+    let letter = site.send(json!(true), "Which zone in P-1, UTF-8 or not?");
+    let path = format!("/mail/{letter}");
+    let page = site.get(&path).text;
+    assert!(page.contains("href=\"/tasks/P-1\""), "the thread shows its task: {page}");
+    assert!(!page.contains("name=\"also\""), "nobody holds it: {page}");
+    let answer = |also: bool, words: &str| {
+        let page = site.get(&path).text;
+        let mut form = vec![("mail", letter_id(&page)), ("body", words.to_owned())];
+        if also {
+            form.push(("also", field(&page, "also").to_owned()));
+            form.push(("also_mail", field(&page, "also_mail").to_owned()));
+        }
+        let form: Vec<(&str, &str)> = form.iter().map(|(name, text)| (*name, &**text)).collect();
+        for _ in 0..2 {
+            let sent = site.post(&format!("/mail/{letter}/reply"), HERE, &form);
+            assert_eq!(sent.status, 303, "{}", sent.text);
+        }
+    };
+    let mail_of = |agent: &str| {
+        cli(at, &["--actor", &format!("agent:{agent}"), "mail", "list", "--all"])["items"]
+            .to_string()
+    };
+    cli(at, &["claim", "P-1", "--actor", "agent:eve"]);
+    answer(true, "UTC it is");
+    assert_eq!(mail_of("boss").matches("UTC it is").count(), 1);
+    assert_eq!(mail_of("eve").matches("UTC it is").count(), 1, "once, however often it is sent");
+    answer(false, "Only for boss");
+    assert!(mail_of("boss").contains("Only for boss") && !mail_of("eve").contains("Only for boss"));
+    // An agent without an inbox hears the words beside the task.
+    cli(at, &["release", "P-1", "--actor", "agent:eve"]);
+    cli(at, &["claim", "P-1", "--actor", "agent:outside"]);
+    answer(true, "Told outside");
+    assert_eq!(site.get("/tasks/P-1").text.matches("Told outside").count(), 1);
+    // The writer of the letter gets the answer anyway.
+    cli(at, &["release", "P-1", "--actor", "agent:outside"]);
+    cli(at, &["claim", "P-1", "--actor", "agent:boss"]);
+    assert!(!site.get(&path).text.contains("name=\"also\""));
+}

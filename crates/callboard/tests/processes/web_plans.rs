@@ -4,7 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::http::Server;
+use crate::pages::session_of;
 use crate::peer::{board, command};
+use crate::tokens::token;
 use crate::web::cli;
 use crate::web_agents::{HOSTILE, Visitor, add, call};
 
@@ -95,4 +98,32 @@ fn a_plan_is_put_away_with_one_message() {
     let log = command(at).args(["log", "--json"]).output().unwrap();
     let log = String::from_utf8(log.stdout).unwrap();
     assert!(log.contains("Not now.") && log.contains("Ask ana first."), "{log}");
+}
+
+#[test]
+fn a_decision_on_a_plan_and_the_crew_need_an_operator() {
+    let folder = board();
+    let at = folder.path();
+    let plan = propose(at, "agent:claude-1");
+    let (_, worker) = token(at, &["--actor", "human:wim", "--profile", "pair_worker"]);
+    let (_, operator) =
+        token(at, &["--actor", "human:olga", "--profile", "operator", "--lane", "kagan_admin"]);
+    let server = Server::start(at);
+    let cookie = session_of(&server, &worker);
+    let wim = Visitor { server, cookie };
+    let page = wim.get(&format!("/plans/{plan}")).text;
+    assert!(page.contains("needs operator, you are pair_worker"), "{page}");
+    assert!(page.contains("Make these 2 tasks") && !page.contains("action=\"/plans/"), "{page}");
+    for verb in ["approve", "reject"] {
+        let refused = wim.post(&format!("/plans/{plan}/{verb}"), &[("text", "mine")]);
+        assert_eq!(refused.status, 403, "{verb}: {}", refused.text);
+    }
+    assert_eq!(wim.post("/agents", &[("name", "spy"), ("kind", "WORKER")]).status, 403);
+    assert_eq!((count(at), &cli(at, &["plan", "show", &plan])["state"]), (0, &json!("draft")));
+    assert_eq!(cli(at, &["agent", "list"])["items"], json!([]));
+    let cookie = session_of(&wim.server, &operator);
+    let olga = Visitor { cookie, ..wim };
+    assert_eq!(olga.post("/agents", &[("name", "helper"), ("kind", "WORKER")]).status, 303);
+    assert_eq!(olga.post(&format!("/plans/{plan}/approve"), &[]).status, 303);
+    assert_eq!(count(at), 2);
 }

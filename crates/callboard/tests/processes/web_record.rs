@@ -99,6 +99,39 @@ fn the_log_is_shown_filtered_and_exported() {
 }
 
 #[test]
+fn refused_calls_are_counted_under_the_filter() {
+    let folder = board();
+    let folder = folder.path();
+    cli(folder, &["task", "add", "first"]);
+    let count = |page: &str| {
+        let tab = page.split("Refused calls <span class=\"faint\">").nth(1).unwrap();
+        tab.split('<').next().unwrap().to_owned()
+    };
+    let visitor = Visitor::of(folder);
+    assert_eq!(count(&visitor.page("/audit")), "0");
+    for who in ["agent:w1", "agent:w1", "agent:w2"] {
+        let call =
+            ["--actor", who, "call", "tasks_move", "{\"task_id\": \"P-9\", \"status\": \"DONE\"}"];
+        command(folder).args(call).output().unwrap();
+    }
+    for (path, number) in [
+        ("/audit", "3"),
+        ("/audit?q=actor:w1", "2"),
+        ("/audit?q=actor:w1+verb:task.", "2"),
+        ("/audit?q=-actor:w1+since:1h", "1"),
+        ("/audit?q=verb:call.refused", "3"),
+        ("/audit?q=task:P-9", "0"),
+        ("/decisions", "3"),
+    ] {
+        assert_eq!(count(&visitor.page(path)), number, "{path}");
+    }
+    let page = visitor.page("/audit?q=actor:w1+verb:call.refused");
+    assert_eq!(page.matches("<tr id=\"e-").count(), 2, "{page}");
+    assert!(page.contains("aria-current=\"page\">Refused calls"), "{page}");
+    assert!(page.contains("href=\"/audit?q=actor:w1\">Events"), "{page}");
+}
+
+#[test]
 fn the_log_goes_on_by_numbers() {
     let folder = board();
     let folder = folder.path();
@@ -136,5 +169,34 @@ fn numbers_follow_the_log_and_charts_need_ten_closed_tasks() {
     let many = visitor.page("/stats?span=7d");
     assert_eq!(many.matches("<svg class=\"plot\"").count(), 7, "{many}");
     assert!(many.contains("10 tasks were closed.") && many.contains("As a table"), "{many}");
+    assert!(many.contains("First-try pass</dt><dd><strong>100 %</strong>"), "{many}");
+    assert!(many.contains("claims that came too late: 0"), "{many}");
     assert!(many.contains("href=\"/stats?span=7d\" aria-current=\"page\""), "{many}");
+}
+
+#[test]
+fn numbers_are_broken_down_by_agent_and_epic() {
+    let folder = board();
+    let folder = folder.path();
+    cli(folder, &["epic", "add", "Big <b> one"]);
+    cli(folder, &["task", "add", "part", "--parent", "P-1"]);
+    cli(folder, &["task", "add", "alone"]);
+    for (task, agent) in [("P-2", "agent:w1"), ("P-3", "agent:w2")] {
+        run(folder, &["claim", task, "--actor", agent]);
+        run(folder, &["done", task, "--actor", agent]);
+    }
+    let visitor = Visitor::of(folder);
+    let rows = |page: &str| page.matches("<tr><td>").count();
+    let page = visitor.page("/stats?by=agent&span=7d");
+    assert!(page.contains("href=\"/agents/w1\"") && page.contains("href=\"/agents/w2\""), "{page}");
+    assert_eq!(rows(&page), 2, "{page}");
+    let page = visitor.page("/stats?by=epic");
+    assert!(page.contains("Big &lt;b&gt; one") && page.contains("no epic"), "{page}");
+    assert!(
+        page.contains("href=\"/stats?span=7d&amp;by=epic\""),
+        "a span keeps the choice: {page}"
+    );
+    let empty = visitor.page("/audit?q=actor:w1+verb:task.claimed+since:1d+nothing-like-it");
+    assert!(empty.contains("No event matches"), "{empty}");
+    assert!(empty.contains("href=\"/audit?q=actor:w1%20verb:task.claimed%20since:1d\""), "{empty}");
 }

@@ -243,3 +243,48 @@ fn a_verdict_beyond_the_readers_profile_stays_with_the_reason() {
     let approved = site.post(&format!("{path}/approve"), HERE, &[("text", "")]);
     assert_eq!(approved.status, 303, "{}", approved.text);
 }
+
+#[test]
+fn a_range_lies_between_two_commits_of_the_work() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let site = Site::of(folder).opened(folder);
+    let id = cli(folder, &["task", "add", "Write a list"])["id"].as_str().unwrap().to_owned();
+    shop.runs(shop.run(&id));
+    let path = format!("/tasks/{id}/review");
+    let worktree = shop.at(".callboard/worktrees").join(&id);
+    fs::write(worktree.join("other.txt"), "two\n").unwrap();
+    git(&worktree, &["add", "-A"]);
+    git(&worktree, &["commit", "-qm", "more <b>"]);
+    let [first, second] = ["HEAD~1", "HEAD"].map(|name| git(&worktree, &["rev-parse", name]));
+    let main = git(folder, &["rev-parse", "main"]);
+
+    let whole = site.get(&path).text;
+    assert!(whole.contains("list.txt") && whole.contains("other.txt"), "{whole}");
+    assert!(whole.contains("more &lt;b&gt;") && whole.contains("where the work begins"), "{whole}");
+    let shown = |from: &str, to: &str| site.get(&format!("{path}?range={from}..{to}"));
+    let part = shown(&first, &second);
+    assert_eq!(part.status, 200, "{}", part.text);
+    assert!(part.text.contains("other.txt") && !part.text.contains("data-path=\"list.txt\""));
+    // Comments and ticks are on the work as it is now.
+    assert!(!part.text.contains("/review/viewed"), "{}", part.text);
+    let part = shown(&main[..8], &first[..8]);
+    assert!(part.text.contains("data-path=\"list.txt\"") && !part.text.contains("other.txt"));
+    let chosen = site.get(&format!("{path}?first={first}&last={second}&ws=0"));
+    assert_eq!(chosen.to, format!("{path}?ws=0&range={first}..{second}"));
+    for (from, to, words) in [
+        (&*second, &*first, "does not come before"),
+        ("0000", &*second, "0000 is no commit of this work"),
+        ("main", "HEAD", "range must be A..B"),
+        ("--output=x", &*second, "range must be A..B"),
+        ("%3Cb%3E", "abcd", "range must be A..B"),
+    ] {
+        let refused = shown(from, to);
+        assert_eq!(refused.status, 400, "{from}..{to} {}", refused.text);
+        assert!(
+            refused.text.contains(words) && refused.text.contains("other.txt"),
+            "{}",
+            refused.text
+        );
+    }
+}

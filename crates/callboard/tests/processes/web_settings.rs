@@ -38,15 +38,24 @@ fn a_maintainer_reads_health_and_changes_settings() {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(page.contains("open to this machine only"), "{page}");
+    assert!(page.contains("Confined by") && page.contains("its own sandbox"), "{page}");
     assert_eq!(visitor.sent("/settings/update", &[(AGENTS, "5")]).0, 303);
     assert_eq!(agents_max(folder), "5");
     let page = visitor.page("/settings");
-    assert!(page.contains("value=\"5\"") && page.contains("changed here"), "{page}");
+    assert!(page.contains("value=\"5\""), "{page}");
+    let row =
+        page.split(&format!("for=\"{AGENTS}\"")).nth(1).unwrap().split("</tr>").next().unwrap();
+    assert!(row.contains("store, ") && row.contains("title=\"human:"), "{row}");
+    assert!(row.contains(" s ago</time>"), "{row}");
+    let other = page.split("general.").find(|part| part.contains("default")).unwrap();
+    assert!(!other.contains("store, "), "{other}");
     let (status, page) = visitor.sent("/settings/update", &[(AGENTS, "99")]);
     assert_eq!(status, 400, "{page}");
     assert!(page.contains("role=\"alert\"") && page.contains("1..10"), "{page}");
+    assert!(page.contains("value=\"99\""), "what was typed is kept: {page}");
     assert_eq!(agents_max(folder), "5", "a refused form changes nothing");
     assert_eq!(visitor.sent("/settings/look", &[]).0, 303);
+    assert_eq!(visitor.sent("/settings/clients", &[]).0, 303);
     assert_eq!(visitor.sent("/settings/other", &[]).0, 400);
     let away = "/settings/redeliver/job_01j9x2k7m3n4p5q6r7s8t9v0wx";
     assert_eq!(visitor.sent(away, &[]).0, 404);
@@ -97,6 +106,11 @@ fn tokens_are_shown_once_and_revoked() {
     let viewer = Visitor { cookie: session_of(&visitor.server, &text), ..visitor };
     let page = viewer.page("/settings");
     assert!(!page.contains("/settings/update") && !page.contains("Make a token"), "{page}");
+    for (id, is_shown) in
+        [("doctor", true), ("clients", true), ("you", true), ("general", false), ("tokens", false)]
+    {
+        assert_eq!(page.contains(&format!("id=\"{id}\"")), is_shown, "{id}: {page}");
+    }
     for path in ["/settings/update", "/settings/token", "/settings/revoke"] {
         assert_eq!(viewer.sent(path, &[(AGENTS, "7")]).0, 403, "{path}");
     }

@@ -10,6 +10,7 @@ mod outputs;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests ask more of it")]
 mod schema;
+mod schemas;
 mod script;
 #[path = "../../../store/tests/it/skipped.rs"]
 mod skipped;
@@ -45,6 +46,7 @@ fn main() {
     arguments.test_threads = arguments.test_threads.or(Some(2 * processors));
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     let conclusion = libtest_mimic::run(&arguments, trials);
+    schemas::drop_free();
     let never_seen = if is_whole { outputs::never_seen() } else { Vec::new() };
     if !conclusion.has_failed() && !never_seen.is_empty() {
         eprintln!("no reply of a transcript has these keys of an outputSchema:\n{never_seen:#?}");
@@ -106,7 +108,14 @@ fn play(scene: &script::Scene, kind: StoreKind, transport: Transport) -> Vec<Vec
         .enable_all()
         .build()
         .expect("a runtime starts");
-    runtime.block_on(world::play(scene, kind, transport))
+    let schema = (kind == StoreKind::Postgres).then(schemas::lend);
+    let replies = runtime.block_on(world::play(scene, schema.clone(), transport));
+    // Ends every task of the scene that could still write.
+    drop(runtime);
+    if let Some(schema) = schema {
+        schemas::take_back(schema);
+    }
+    replies
 }
 
 fn bless(file: &Path) {

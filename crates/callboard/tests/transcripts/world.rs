@@ -41,10 +41,11 @@ use crate::hook::Hook;
 use crate::lanes::{Lane, Reply, Transport};
 use crate::names::{Names, START};
 use crate::schema::Schema;
+use crate::schemas::LentSchema;
 use crate::script::Scene;
 
 /// Which database a scene's store is in.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     Sqlite,
     Postgres,
@@ -85,7 +86,7 @@ struct World {
     names: Names,
     under_way: HashMap<String, (JoinHandle<Reply>, Vec<String>)>,
     /// `None`: the store is a file in the folder. Dropped last, after the server that uses it.
-    schema: Option<Schema>,
+    schema: Option<Arc<LentSchema>>,
     runs: RunRule,
     board: BoardRule,
     crew: CrewRule,
@@ -111,7 +112,11 @@ impl IdSource for CountingIds {
     }
 }
 
-pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<Vec<String>> {
+pub async fn play(
+    scene: &Scene,
+    schema: Option<Arc<LentSchema>>,
+    transport: Transport,
+) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::create_dir_all(folder.path().join("repo/.callboard")).expect("a repository folder");
     let mut world = World {
@@ -131,10 +136,7 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
         script: Arc::default(),
         agents: None,
         hook: None,
-        schema: match kind {
-            StoreKind::Sqlite => None,
-            StoreKind::Postgres => Schema::new(),
-        },
+        schema,
     };
     let mut replies = Vec::new();
     for step in &scene.steps {
@@ -374,7 +376,7 @@ impl World {
                 db.execute_batch(statements).expect("SQLite does it");
             }
             Some(schema) => {
-                let db = schema.connect().await;
+                let db = schema.alter().await;
                 db.batch_execute(statements).await.expect("PostgreSQL does it");
             }
         }
@@ -417,6 +419,7 @@ impl World {
             policy: Arc::new(self.policy.clone()),
             quotas: self.quotas,
             sweep_every: SWEEP_EVERY,
+            retention: Default::default(),
             machine: "here".into(),
             checks: self.checks_enabled.then(|| Arc::new(LocalChecks::new(true)) as Arc<_>),
             runner: "runner:test".parse().expect("an actor"),
@@ -429,6 +432,7 @@ impl World {
             board: self.board.clone(),
             crew: self.crew.clone(),
             agents: Some(self.script.clone()),
+            issuer: None,
             courier: Some(Arc::new(Webhooks::new(self.runs.spec.webhook_allow_private, None))),
             workshop: Some(self.workshop()),
             is_gone: |_| false,

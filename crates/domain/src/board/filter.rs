@@ -129,6 +129,29 @@ impl FilterText {
     }
 }
 
+/// Each term of a filter as it was typed, with the filter that is left without it.
+pub fn without_each(text: &str) -> Vec<(String, String)> {
+    let mut typed: Vec<String> = Vec::new();
+    let (mut is_quoted, mut is_new) = (false, true);
+    for c in text.chars().take(SEARCH_CHARS_MAX) {
+        is_quoted ^= c == '"';
+        match c.is_whitespace() && !is_quoted {
+            true => is_new = true,
+            false => {
+                if std::mem::take(&mut is_new) {
+                    typed.push(String::new());
+                }
+                typed.last_mut().expect("a term was begun").push(c);
+            }
+        }
+    }
+    let left = |gone: usize| {
+        let others = typed.iter().enumerate().filter(|(n, _)| *n != gone);
+        others.map(|(_, term)| term.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    typed.iter().enumerate().map(|(n, term)| (term.clone(), left(n))).collect()
+}
+
 /// One piece between spaces, quotes resolved.
 struct Piece {
     is_not: bool,

@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
+use crate::actor::Actor;
 use crate::event::{EventData, EventName};
+use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::time::Timestamp;
 use crate::words::words;
@@ -46,8 +48,16 @@ words! {
         Priced => "priced",
         /// The cost of a run, in millionths of a US dollar; the only measure that counts more than events.
         Cost => "cost",
+        /// A task is done at the first try; such a task counts for `Lead` as well.
+        FirstTry => "first_try",
+        /// A call is refused because the caller's lease or claim is lost.
+        Late => "late",
     }
 }
+
+/// The codes of calls that came too late: another actor holds the task, or the session is over.
+const LATE_CODES: [&str; 4] =
+    ["ALREADY_CLAIMED", "NOT_SESSION_OWNER", "SESSION_TERMINAL", "JOB_LOST"];
 
 /// The day of a moment, counted from 1970-01-01 in UTC.
 pub fn day_of(at: Timestamp) -> i64 {
@@ -71,11 +81,15 @@ pub struct Measurable {
     pub is_plan: bool,
     /// For a claim, the last earlier event of the task that freed or claimed it.
     pub freed: Option<(EventName, Timestamp)>,
+    /// For a change of status, how many attempts the task had until then.
+    pub attempts: u64,
+    /// For a change of status, whether a review sent the task back before.
+    pub was_sent_back: bool,
 }
 
 impl Measurable {
     /// The events that are counted.
-    pub const NAMES: [EventName; 8] = [
+    pub const NAMES: [EventName; 9] = [
         EventName::TaskStatusChanged,
         EventName::TaskClaimed,
         EventName::ReviewRejected,
@@ -84,6 +98,7 @@ impl Measurable {
         EventName::CheckAttested,
         EventName::JobStarted,
         EventName::JobUsed,
+        EventName::CallRefused,
     ];
 
     /// The measure of the event with its bucket; `None` when the event counts for nothing.
@@ -93,6 +108,10 @@ impl Measurable {
         match self.name {
             EventName::AttemptExpired => once(Measure::Expired),
             EventName::JobStarted if !data.is_resumed() => once(Measure::Ran),
+            EventName::CallRefused => {
+                let is_late = data.code().is_some_and(|code| LATE_CODES.contains(&code));
+                is_late.then_some((Measure::Late, 0))
+            }
             EventName::JobUsed => self.cost_micros().and_then(|_| once(Measure::Priced)),
             EventName::CheckRan | EventName::CheckAttested => match data.is_pass() {
                 true => once(Measure::Passed),
@@ -126,9 +145,56 @@ impl Measurable {
 }
 
 impl Measurable {
+    /// Whether the event closes a task that was done at the first try: no review sent the task back, and it had at most
+    /// one attempt. A task is closed only with passing checks, so these passed for its first attempt.
+    fn is_first_try(&self) -> bool {
+        let is_done = matches!(self.measured(), Some((Measure::Lead, _)));
+        is_done && self.attempts <= 1 && !self.was_sent_back
+    }
+
     fn cost_micros(&self) -> Option<u64> {
         let is_used = self.name == EventName::JobUsed;
         EventData::of(&self.data).used().filter(|_| is_used)?.1.cost_micros
+    }
+}
+
+words! {
+    /// What counts are broken down by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StatsBy {
+        Agent => "agent",
+        Epic => "epic",
+    }
+}
+
+/// An event that counts, and whom and what it counts for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attributed {
+    pub event: Measurable,
+    /// The actor of the event.
+    pub actor: Actor,
+    /// The actor of the task's newest attempt at that time.
+    pub worker: Option<Actor>,
+    /// The parent of the event's task.
+    pub epic: Option<TaskId>,
+}
+
+impl Attributed {
+    /// The agent or person that did the work. An approval, a check and the start of a run count for the worker of the
+    /// task, also where another actor caused them. The server and its runners do no work of their own.
+    pub fn agent(&self) -> Option<Actor> {
+        let data = EventData::of(&self.event.data);
+        let done_by = match self.event.name {
+            EventName::JobUsed => data.used().map(|(agent, _)| agent),
+            EventName::AttemptExpired => {
+                self.event.data["holder"].as_str().and_then(|holder| holder.parse().ok())
+            }
+            EventName::TaskClaimed => Some(self.actor.clone()),
+            _ => None,
+        };
+        let actor = done_by.or_else(|| self.worker.clone()).unwrap_or_else(|| self.actor.clone());
+        let is_ours = ["system:", "runner:"].iter().any(|kind| actor.as_str().starts_with(kind));
+        (!is_ours).then_some(actor)
     }
 }
 
@@ -209,6 +275,9 @@ impl DayCounts {
         if let Some((measure, bucket)) = event.measured() {
             self.add(day_of(event.at), measure, bucket, 1);
         }
+        if event.is_first_try() {
+            self.add(day_of(event.at), Measure::FirstTry, 0, 1);
+        }
         // A count of nothing is no row.
         if let Some(cost) = event.cost_micros().filter(|cost| *cost > 0) {
             self.add(day_of(event.at), Measure::Cost, 0, cost);
@@ -240,6 +309,18 @@ impl DayCounts {
     }
 }
 
+/// Numbers of fewer closed tasks would show chance.
+pub const CLOSED_MIN: u64 = 10;
+
+/// How long a task takes once it is taken, for estimates: the median lead time without the median wait. `None` when too
+/// few tasks were closed in these days.
+pub fn pace_ms(counts: &DayCounts, days: RangeInclusive<i64>) -> Option<i64> {
+    let lead = counts.spans(days.clone(), Measure::Lead);
+    let wait = counts.spans(days, Measure::Wait).quantile_ms(0.5).unwrap_or_default();
+    let median = lead.quantile_ms(0.5).filter(|_| lead.count() >= CLOSED_MIN)?;
+    Some((median - wait).max(0))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -249,7 +330,9 @@ mod tests {
     fn event(name: EventName, at_s: i64, data: Value) -> Measurable {
         let at = Timestamp(at_s * 1_000_000);
         let created_at = Some(Timestamp(0));
-        Measurable { at, name, data, created_at, is_plan: false, freed: None }
+        let (is_plan, freed) = (false, None);
+        let (attempts, was_sent_back) = (0, false);
+        Measurable { at, name, data, created_at, is_plan, freed, attempts, was_sent_back }
     }
 
     fn used(cost: Value) -> Value {
@@ -279,6 +362,7 @@ mod tests {
         let check = |result: &str| event(EventName::CheckRan, 60, json!({"result": result}));
         let back = |data: Value| event(EventName::ReviewRejected, 60, data);
         let used = |cost: Value| event(EventName::JobUsed, 60, used(cost));
+        let refused = |code: &str| event(EventName::CallRefused, 60, json!({"code": code}));
         let again = json!({"from": "b", "to": "b", "phase": "closed_done"});
         let table = [
             (moved("closed_done"), Some((Measure::Lead, 3 * PARTS))),
@@ -301,11 +385,34 @@ mod tests {
             (back(json!({"advice": true})), None),
             (event(EventName::AttemptExpired, 60, json!({})), Some((Measure::Expired, 0))),
             (event(EventName::MailSent, 60, json!({})), None),
+            (refused("ALREADY_CLAIMED"), Some((Measure::Late, 0))),
+            (refused("JOB_LOST"), Some((Measure::Late, 0))),
+            (refused("TASK_NOT_FOUND"), None),
         ];
         for (event, measured) in table {
             assert_eq!(event.measured(), measured, "{event:?}");
             let is_counted = Measurable::NAMES.contains(&event.name);
             assert!(is_counted || measured.is_none(), "{event:?}");
+        }
+    }
+
+    #[test]
+    fn a_task_is_done_at_the_first_try_with_one_attempt_that_was_not_sent_back() {
+        for (phase, attempts, was_sent_back, is_plan, first_try) in [
+            ("closed_done", 0, false, false, 1),
+            ("closed_done", 1, false, false, 1),
+            ("closed_done", 2, false, false, 0),
+            ("closed_done", 1, true, false, 0),
+            ("closed_done", 1, false, true, 0),
+            ("closed_canceled", 1, false, false, 0),
+            ("review", 1, false, false, 0),
+        ] {
+            let data = json!({"from": "a", "to": "b", "phase": phase});
+            let moved = event(EventName::TaskStatusChanged, 60, data);
+            let moved = Measurable { attempts, was_sent_back, is_plan, ..moved };
+            let mut counts = DayCounts::default();
+            counts.measure(&moved);
+            assert_eq!(counts.count(0..=0, Measure::FirstTry), first_try, "{moved:?}");
         }
     }
 
@@ -341,11 +448,68 @@ mod tests {
     }
 
     #[test]
+    fn a_pace_needs_ten_closed_tasks_and_leaves_the_wait_out() {
+        let minutes = |minutes: i64| bucket_of(minutes * 60_000);
+        for (closed, lead, wait, pace) in [
+            (9, 60, None, None),
+            (10, 60, None, Some(60)),
+            (10, 60, Some(15), Some(45)),
+            (10, 5, Some(60), Some(0)),
+        ] {
+            let mut counts = DayCounts::default();
+            counts.add(3, Measure::Lead, minutes(lead), closed);
+            if let Some(wait) = wait {
+                counts.add(3, Measure::Wait, minutes(wait), 10);
+            }
+            let found = pace_ms(&counts, 1..=3).map(|ms| ms as f64 / 60_000.0);
+            let is_near = match (found, pace) {
+                (None, None) => true,
+                (Some(found), Some(pace)) => (found - f64::from(pace)).abs() <= 5.0,
+                _ => false,
+            };
+            assert!(is_near, "{closed} {lead} {wait:?}: {found:?}");
+            assert_eq!(pace_ms(&counts, 4..=9), None);
+        }
+    }
+
+    #[test]
     fn days_are_those_of_utc() {
         let table = [(-1, -1), (0, 0), (DAY_US - 1, 0), (DAY_US, 1)];
         for (us, day) in table {
             assert_eq!(day_of(Timestamp(us)), day);
         }
         assert_eq!(day_of(day_start(20_000)), 20_000);
+    }
+
+    #[test]
+    fn work_counts_for_the_agent_that_did_it() {
+        let actor = |text: &str| -> Actor { text.parse().expect("an actor") };
+        let lost = json!({"holder": "agent:lost"});
+        let table = [
+            (
+                EventName::TaskStatusChanged,
+                "human:jo",
+                Some("agent:w1"),
+                json!({}),
+                Some("agent:w1"),
+            ),
+            (EventName::TaskStatusChanged, "agent:w1", None, json!({}), Some("agent:w1")),
+            (EventName::TaskStatusChanged, "human:jo", None, json!({}), Some("human:jo")),
+            (EventName::CheckRan, "runner:r1", Some("agent:w1"), json!({}), Some("agent:w1")),
+            (EventName::CheckRan, "runner:r1", None, json!({}), None),
+            (EventName::TaskClaimed, "agent:w2", Some("agent:w1"), json!({}), Some("agent:w2")),
+            (EventName::AttemptExpired, "system:clock", Some("agent:w2"), lost, Some("agent:lost")),
+            (EventName::JobUsed, "runner:r1", Some("agent:w2"), used(json!(1)), Some("agent:w1")),
+            (EventName::JobStarted, "runner:r1", Some("system:relay"), json!({}), None),
+        ];
+        for (name, by, worker, data, counts_for) in table {
+            let attributed = Attributed {
+                event: event(name, 60, data),
+                actor: actor(by),
+                worker: worker.map(actor),
+                epic: None,
+            };
+            assert_eq!(attributed.agent(), counts_for.map(actor), "{attributed:?}");
+        }
     }
 }

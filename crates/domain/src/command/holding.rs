@@ -64,7 +64,7 @@ impl Command {
             | Self::RunUse { .. }
             | Self::RunCommit(..)
             | Self::RunSettle(_)
-            | Self::RunEnd { .. }
+            | Self::RunEnd(_)
             | Self::RunCancel { .. }
             | Self::RunArtifact { .. }
             | Self::RunAsk { .. }

@@ -19,11 +19,10 @@ use crate::ids::{AttemptId, TaskId};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::policy::Phase;
 use crate::refusal::Quota;
-use crate::relay::RunVerdict;
 use crate::review::mark::ReviewMark;
 use crate::runs::delivery::{Receipt, Topic};
 use crate::runs::job::{JobId, JobKind};
-use crate::runs::run::{Artifact, RunCommit, Terminal};
+use crate::runs::run::{NewArtifact, RunCommit, Terminal};
 use crate::runs::usage::RunUsage;
 use crate::runs::work::WorkEnd;
 use crate::task::attempt::AttemptKind;
@@ -43,7 +42,7 @@ pub use epic::{
 };
 pub use pull::{PullOpen, PullSettle, PullStep};
 pub use reach::{AGENTS, NEW_PROJECT, NEW_TASK, Reach};
-pub use run::{RunLease, RunPr, RunSettle, RunSubmit};
+pub use run::{RunEnd, RunLease, RunPr, RunSettle, RunSubmit};
 pub use work::{Start, TerminalStart, WorkPlace, WorkSubmit};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -220,19 +219,14 @@ pub enum Command {
     RunCommit(JobId, u64, RunCommit),
     /// Records the effects of time on a job; does nothing when there are none.
     RunSettle(RunSettle),
-    RunEnd {
-        job: JobId,
-        fence: u64,
-        verdict: RunVerdict,
-        summary: String,
-    },
+    RunEnd(Box<RunEnd>),
     RunCancel {
         job: JobId,
     },
     RunArtifact {
         job: JobId,
         fence: u64,
-        artifact: Artifact,
+        new: NewArtifact,
     },
     RunAsk {
         job: JobId,

@@ -92,7 +92,6 @@ impl Command {
             | Self::RunHold { job, .. }
             | Self::RunUse { job, .. }
             | Self::RunCommit(job, ..)
-            | Self::RunEnd { job, .. }
             | Self::RunCancel { job }
             | Self::RunArtifact { job, .. }
             | Self::RunAsk { job, .. }
@@ -104,6 +103,7 @@ impl Command {
             | Self::WorkGone { job, .. }
             | Self::StopCancel { job } => Reach::Job(*job),
             Self::RunLease(lease) => Reach::Job(lease.job),
+            Self::RunEnd(end) => Reach::Job(end.job),
             Self::RunSettle(settle) => Reach::Job(settle.job),
             Self::RunPr(pr) => Reach::Job(pr.job),
             Self::TaskRemove { task }

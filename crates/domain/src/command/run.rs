@@ -2,9 +2,11 @@
 
 use crate::actor::Actor;
 use crate::ids::{AttemptId, TaskId};
-use crate::relay::JobSpec;
+use crate::relay::{JobSpec, RunVerdict};
 use crate::runs::delivery::Webhook;
 use crate::runs::job::{JobId, JobKind};
+use crate::runs::run::NewArtifact;
+use crate::runs::usage::RunUsage;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSubmit {
@@ -35,6 +37,19 @@ pub struct RunLease {
     pub lease_s: u32,
     /// The run is held for this process, which may lease it before others can.
     pub early: bool,
+}
+
+/// The end of a patch job's run, with everything that the run leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    pub job: JobId,
+    pub fence: u64,
+    pub verdict: RunVerdict,
+    pub summary: String,
+    /// Artifacts that are not on record yet.
+    pub artifacts: Vec<NewArtifact>,
+    /// The agent, with the tokens and the cost that it reported.
+    pub used: Option<(Actor, RunUsage)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

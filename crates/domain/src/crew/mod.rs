@@ -1,6 +1,7 @@
 //! A crew: agents of three types that work on epics, write mail to each other and to people, and leave a
 //! log of what they decided.
 
+pub mod about;
 pub mod agent;
 pub mod assignment;
 pub mod decision;

@@ -130,12 +130,10 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         }
         Command::RunHold { job, fence, left } => output::run_hold(world, *job, *fence, left, now),
         Command::RunSettle(c) => run::run_settle(world, c, now),
-        Command::RunEnd { job, fence, verdict, summary } => {
-            run::run_end(world, *job, *fence, *verdict, summary, now)
-        }
+        Command::RunEnd(c) => run::run_end(world, c, now),
         Command::RunCancel { job } => run::run_cancel(world, *job, now),
-        Command::RunArtifact { job, fence, artifact } => {
-            output::run_artifact(world, *job, *fence, artifact, now)
+        Command::RunArtifact { job, fence, new } => {
+            output::run_artifact(world, *job, *fence, new, now)
         }
         Command::RunAsk { job, fence, text, command } => {
             output::run_ask(world, *job, *fence, text, command.as_deref(), now)

@@ -1,10 +1,11 @@
 //! Carries out writes on the desk. Later commands see the changed rows, and `Touched` lists them.
 
-use super::{Desk, EntryRow, TaskRows};
+use super::{Desk, EntryRow, Rows, TaskRows};
 use crate::ids::TaskId;
 use crate::pulls::Pull;
 use crate::rights::AgentType;
 use crate::runs::job::{Job, JobState};
+use crate::runs::run::Run;
 use crate::task::Task;
 use crate::world::{CrewWrite, OrgWrite, Write};
 
@@ -99,11 +100,11 @@ impl Desk {
             }
             Write::JobInsert { job } => {
                 touched.jobs_new.insert(job.id);
-                rows.jobs.insert(job.id, job);
+                self.job_put(job);
             }
             Write::JobUpdate { job } => {
                 touched.jobs.insert(job.id);
-                rows.jobs.insert(job.id, job);
+                self.job_put(job);
             }
             // A running job goes on; the changed `created_at` tells its end that it was requested again. A waiting one
             // keeps its count of tries.
@@ -120,12 +121,13 @@ impl Desk {
             }
             Write::RunInsert { run, task } => {
                 touched.runs_new.insert(run.job, task);
-                rows.runs.insert(run.job, run);
+                self.run_put(run);
             }
             Write::RunUpdate { run } => {
                 touched.runs.insert(run.job);
-                rows.runs.insert(run.job, run);
+                self.run_put(run);
             }
+            Write::ArtifactInsert { file, bytes } => touched.files_new.push((file, bytes)),
             Write::DeliveryInsert { delivery } => touched.deliveries_new.push(delivery),
             Write::DeliveryTried { job, tried } => {
                 touched.deliveries_tried.insert(job, tried);
@@ -159,6 +161,20 @@ impl Desk {
     /// The rows of a task that a write names. A missing one is a defect of `Command::needs`, never the caller's fault.
     fn task(&mut self, id: TaskId) -> Result<&mut TaskRows, NotFetched> {
         self.rows.tasks.get_mut(&id).ok_or(NotFetched(id))
+    }
+
+    fn job_put(&mut self, job: Job) {
+        let Rows { jobs, runs, counts, .. } = &mut self.rows;
+        let run = runs.get(&job.id);
+        counts.follow((jobs.get(&job.id), run), (Some(&job), run));
+        jobs.insert(job.id, job);
+    }
+
+    fn run_put(&mut self, run: Run) {
+        let Rows { jobs, runs, counts, .. } = &mut self.rows;
+        let job = jobs.get(&run.job);
+        counts.follow((job, runs.get(&run.job)), (job, Some(&run)));
+        runs.insert(run.job, run);
     }
 
     /// Puts a new task on the desk. Its number is the newest of its prefix from now on, so the next task of the batch
@@ -235,57 +251,73 @@ impl Desk {
         Ok(())
     }
 
-    /// Carries out a write on rows of the org. Backends get these writes as they are, in their order, because the rows
-    /// are few and the commands rare.
     fn apply_to_org(&mut self, write: OrgWrite) {
-        let rows = &mut self.rows.org;
-        match &write {
+        let (rows, touched) = (&mut self.rows.org, &mut self.touched.org);
+        match write {
             OrgWrite::SettingPut { key, value } => {
-                rows.settings.retain(|(known, _)| known != key);
-                rows.settings.push((*key, value.clone()));
+                rows.settings.retain(|(known, _)| *known != key);
+                rows.settings.push((key, value));
+                touched.settings.insert(key);
             }
             OrgWrite::ProjectInsert { project } => {
-                rows.projects.insert(project.id, project.clone());
+                touched.projects_new.insert(project.id);
+                rows.projects.insert(project.id, project);
             }
-            OrgWrite::RepoInsert { repo } => rows.repos.push(repo.clone()),
+            OrgWrite::RepoInsert { repo } => {
+                touched.repos_new.insert(repo.id);
+                rows.repos.push(repo);
+            }
             OrgWrite::ProjectOpen { project, actor } => {
-                rows.opened.insert(actor.clone(), *project);
-                if let Some(project) = rows.projects.get_mut(project) {
-                    project.opened_at = Some(self.now);
+                rows.opened.insert(actor.clone(), project);
+                touched.opened.insert(actor);
+                if let Some(known) = rows.projects.get_mut(&project) {
+                    known.opened_at = Some(self.now);
+                    touched.projects_opened.insert(project);
                 }
             }
-            OrgWrite::PlanInsert { plan } | OrgWrite::PlanUpdate { plan } => {
-                rows.plans.insert(plan.id, plan.clone());
+            OrgWrite::PlanInsert { plan } => {
+                touched.plans_new.insert(plan.id);
+                rows.plans.insert(plan.id, plan);
+            }
+            OrgWrite::PlanUpdate { plan } => {
+                touched.plans.insert(plan.id);
+                rows.plans.insert(plan.id, plan);
             }
         }
-        self.touched.org.push(write);
     }
 
     /// Carries out a write on rows of a crew. The count of workers is kept up to date, so that two agents added in one
     /// batch cannot pass the limit together.
     fn apply_to_crew(&mut self, write: CrewWrite) {
-        let rows = &mut self.rows.crew;
-        match &write {
+        let (rows, touched) = (&mut self.rows.crew, &mut self.touched.crew);
+        match write {
             CrewWrite::AgentInsert { agent } => {
                 rows.workers += u32::from(agent.kind == AgentType::Worker);
-                rows.agents.push(agent.clone());
+                touched.agents_new.insert(agent.id.clone());
+                rows.agents.push(agent);
             }
             CrewWrite::AgentUpdate { agent } => {
                 rows.agents.retain(|known| known.id != agent.id);
-                rows.agents.push(agent.clone());
+                touched.agents.insert(agent.id.clone());
+                rows.agents.push(agent);
             }
-            CrewWrite::AgentRemove { agent } => rows.agents.retain(|known| known.id != *agent),
-            CrewWrite::MailInsert { mail } => rows.mails.push(mail.clone()),
+            CrewWrite::AgentRemove { agent } => {
+                rows.agents.retain(|known| known.id != agent);
+                touched.agents_gone.insert(agent);
+            }
+            CrewWrite::MailInsert { mail } => {
+                touched.mails_new.insert(mail.id);
+                rows.mails.push(mail);
+            }
             CrewWrite::MailRead { mail, at } => {
                 let mut mails = rows.mails.iter_mut();
-                if let Some(mail) = mails.find(|known| known.id == *mail) {
-                    mail.read_at = Some(*at);
+                if let Some(known) = mails.find(|known| known.id == mail) {
+                    known.read_at = Some(at);
+                    touched.mails_read.insert(mail);
                 }
             }
-            // No rule reads the log of decisions.
-            CrewWrite::DecisionInsert { .. } => {}
+            CrewWrite::DecisionInsert { decision } => touched.decisions.push(decision),
         }
-        self.touched.crew.push(write);
     }
 }
 

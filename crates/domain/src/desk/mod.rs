@@ -6,12 +6,14 @@
 
 mod answer;
 mod apply;
+mod counts;
 mod rows;
 mod touched;
 mod world;
 
 pub use answer::Outcome;
 pub use apply::NotFetched;
+pub use counts::RunCounts;
 pub use rows::{EntryRow, OrgRows, Rows, TaskRows};
 pub use touched::{EntryKey, Touched};
 

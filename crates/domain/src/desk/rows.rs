@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::RunCounts;
 use crate::actor::Actor;
 use crate::board::card::Card;
 use crate::board::plan::{Plan, PlanId};
@@ -13,7 +14,7 @@ use crate::limits::ENTRIES_SHOWN_MAX;
 use crate::pulls::Pull;
 use crate::review::{ReviewCommentId, ReviewDraft};
 use crate::runs::job::{Job, JobId};
-use crate::runs::run::{OpenRuns, Run};
+use crate::runs::run::Run;
 use crate::task::attempt::Attempt;
 use crate::task::comment::{Comment, CommentId};
 use crate::task::{Dep, Dependent, Entry, Task};
@@ -34,9 +35,7 @@ pub struct Rows {
     pub jobs: BTreeMap<JobId, Job>,
     /// Each run with its job in `jobs`.
     pub runs: BTreeMap<JobId, Run>,
-    pub open_runs: OpenRuns,
-    /// How many runs there are on the machine that the command names.
-    pub runs_here: u32,
+    pub counts: RunCounts,
     /// The newest task number of each prefix.
     pub numbers: BTreeMap<Prefix, u32>,
     /// Tasks that were imported, by project and reference.

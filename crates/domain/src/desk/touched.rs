@@ -1,7 +1,12 @@
 //! The rows that a store writes back: each once, in the state it has on the desk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use crate::actor::Actor;
+use crate::board::plan::PlanId;
+use crate::board::settings::SettingKey;
+use crate::crew::{AgentId, Decision, MailId};
 use crate::ids::{AttemptId, TaskId};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::pulls::Pull;
@@ -10,7 +15,6 @@ use crate::runs::delivery::{Delivery, Tried};
 use crate::runs::job::JobId;
 use crate::task::Entry;
 use crate::task::comment::CommentId;
-use crate::world::{CrewWrite, OrgWrite};
 
 /// The task and the number of a line of history.
 pub type EntryKey = (TaskId, u32);
@@ -41,6 +45,8 @@ pub struct Touched {
     /// New runs with their task.
     pub runs_new: BTreeMap<JobId, TaskId>,
     pub runs: BTreeSet<JobId>,
+    /// New files with their content: artifacts of runs.
+    pub files_new: Vec<(String, Arc<[u8]>)>,
     pub deliveries_new: Vec<Delivery>,
     pub deliveries_tried: BTreeMap<JobId, Tried>,
     /// Pull requests to insert or to update, each once.
@@ -57,9 +63,45 @@ pub struct Touched {
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     /// Entries with the entry that supersedes each.
     pub superseded: Vec<(KnowledgeId, KnowledgeId)>,
-    /// In the order of the commands.
-    pub org: Vec<OrgWrite>,
-    pub crew: Vec<CrewWrite>,
+    pub org: OrgTouched,
+    pub crew: CrewTouched,
+}
+
+/// The changed rows of `OrgRows`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OrgTouched {
+    pub settings: BTreeSet<SettingKey>,
+    pub projects_new: BTreeSet<i64>,
+    pub projects_opened: BTreeSet<i64>,
+    pub repos_new: BTreeSet<i64>,
+    /// Actors that opened a project.
+    pub opened: BTreeSet<Actor>,
+    pub plans_new: BTreeSet<PlanId>,
+    pub plans: BTreeSet<PlanId>,
+}
+
+/// The changed rows of a crew. An agent may be removed and added again in one batch, so the removed ones go first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrewTouched {
+    pub agents_gone: BTreeSet<AgentId>,
+    pub agents_new: BTreeSet<AgentId>,
+    pub agents: BTreeSet<AgentId>,
+    pub mails_new: BTreeSet<MailId>,
+    pub mails_read: BTreeSet<MailId>,
+    /// New lines in the log of decisions, which no rule reads.
+    pub decisions: Vec<Decision>,
+}
+
+impl OrgTouched {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl CrewTouched {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Touched {

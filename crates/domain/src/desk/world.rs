@@ -40,8 +40,11 @@ impl Desk {
             },
             knowledge: needs.knowledge.and_then(|id| rows.knowledge.get(&id)).cloned(),
             run: job.and_then(|job| rows.runs.get(&job.id)).cloned(),
-            open_runs: rows.open_runs,
-            runs_here: rows.runs_here,
+            open_runs: rows.counts.open.unwrap_or_default(),
+            runs_here: match &needs.runs_on {
+                Some(place) => rows.counts.here.get(place).copied().unwrap_or(0),
+                None => 0,
+            },
             numbers: (needs.numbers.iter())
                 .filter_map(|prefix| Some((*prefix, *rows.numbers.get(prefix)?)))
                 .collect(),
@@ -94,8 +97,10 @@ impl Desk {
                 let of_key = rows.runs.values().filter(|run| run.order.key() == *key);
                 of_key.filter_map(|run| rows.jobs.get(&run.job)).max_by_key(|job| job.id)
             }
+            // The newest open one: a task may have a job for a patch beside its review.
             (None, Some(task)) => (rows.jobs.values())
-                .find(|job| job.kind.is_run() && job.task == Some(task) && !job.is_over()),
+                .filter(|job| job.kind.is_run() && job.task == Some(task) && !job.is_over())
+                .max_by_key(|job| job.id),
             _ => None,
         };
         let verify_key = subject.filter(|_| needs.verify_job).map(verify_key);

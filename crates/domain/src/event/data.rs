@@ -7,9 +7,11 @@ use super::EventName;
 use crate::actor::Actor;
 use crate::crew::MailId;
 use crate::ids::TaskId;
+use crate::knowledge::KnowledgeId;
 use crate::policy::Phase;
 use crate::runs::job::JobId;
 use crate::runs::usage::RunUsage;
+use crate::task::comment::CommentId;
 use crate::time::Timestamp;
 
 /// The data of one event.
@@ -111,6 +113,21 @@ impl<'e> EventData<'e> {
     /// Why a job or a verification failed, or why a task is blocked.
     pub fn reason(self) -> Option<&'e str> {
         self.text("reason")
+    }
+
+    /// What the actor wrote: a note, a message, the news of a heartbeat, or a reason.
+    pub fn said(self) -> Option<&'e str> {
+        ["text", "progress", "reason"].iter().find_map(|key| self.text(key))
+    }
+
+    /// `comment.added`, `comment.resolved`: the comment.
+    pub fn comment(self) -> Option<CommentId> {
+        self.text("comment")?.parse().ok()
+    }
+
+    /// `knowledge.stored`: the entry.
+    pub fn knowledge(self) -> Option<KnowledgeId> {
+        self.text("knowledge")?.parse().ok()
     }
 
     /// The names of the artifacts of a job that ended.

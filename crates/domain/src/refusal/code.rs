@@ -64,6 +64,7 @@ impl Refusal {
             Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
             Self::WorkspaceNotReady { .. } => "WORKSPACE_NOT_READY",
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
+            Self::RemovedByRetention { .. } => "REMOVED_BY_RETENTION",
             Self::AuthorizationDenied { .. }
             | Self::ProfileDenied { .. }
             | Self::SharedActor { .. }
@@ -106,6 +107,7 @@ impl Refusal {
             | Self::NotSessionOwner { .. }
             | Self::SessionTerminal { .. }
             | Self::CheckLogNotFound { .. }
+            | Self::RemovedByRetention { .. }
             | Self::AuthorizationDenied { .. }
             | Self::NotHolder { .. }
             | Self::StaleFence { .. }

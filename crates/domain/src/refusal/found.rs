@@ -8,7 +8,9 @@ use crate::board::plan::PlanId;
 use crate::board::project;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
+use crate::retention::Growing;
 use crate::runs::job::JobId;
+use crate::runs::run::ArtifactName;
 use crate::task::comment::CommentId;
 
 /// An id that a caller can name although no row has it.
@@ -25,6 +27,18 @@ impl<T> OrNotFound<T> for Option<T> {
     fn or_not_found(self, id: &impl Sought) -> Result<T, Refusal> {
         self.ok_or_else(|| id.not_found())
     }
+}
+
+/// The refusal for an artifact that a run has had.
+pub fn artifact_removed(job: JobId, name: ArtifactName) -> Refusal {
+    let what = format!("the artifact {} of {job} was removed", name.as_str());
+    Refusal::RemovedByRetention { what, setting: "retention.artifacts_days" }
+}
+
+/// The refusal for a place in the log after which events are gone. None is missing after `whole`.
+pub fn events_removed(after: u64, whole: u64) -> Refusal {
+    let what = format!("events after {after} were removed; the log is whole after {whole}");
+    Refusal::RemovedByRetention { what, setting: Growing::Event.setting() }
 }
 
 /// A task that the caller named as an epic.

@@ -202,6 +202,7 @@ impl Refusal {
             Self::CheckLogNotFound { task, index, why } => {
                 format!("no log of check {index} of {task}: {why}")
             }
+            Self::RemovedByRetention { what, setting } => format!("{what} (setting {setting})"),
             Self::AuthorizationDenied { verb, scope } if *scope == Scope::CommandsRun.as_str() => {
                 format!("{verb} needs scope {scope} to write a command into a check")
             }
@@ -355,6 +356,9 @@ impl Refusal {
                 "mend workspace.setup, or what it needs, and begin again: the setup is then tried anew"
             }
             Self::CheckLogNotFound { .. } => "run_checks writes a new log",
+            Self::RemovedByRetention { .. } => {
+                "go on with what is kept; only an older backup has the rest"
+            }
             Self::AuthorizationDenied { scope, .. } if *scope == Scope::CommandsRun.as_str() => {
                 "leave the command out and say in desc what to look at, or ask for a token with that scope"
             }
@@ -420,6 +424,7 @@ impl Refusal {
             | Self::CheckInfrastructure { .. }
             | Self::WorkspaceNotReady { .. }
             | Self::CheckLogNotFound { .. }
+            | Self::RemovedByRetention { .. }
             | Self::AuthorizationDenied { .. }
             | Self::NotActionable { .. }
             | Self::IllegalMove { .. }

@@ -5,7 +5,9 @@ pub mod answer;
 pub mod beside;
 pub mod follow;
 pub mod mark;
+pub mod merging;
 pub mod message;
+pub mod range;
 pub mod snooze;
 pub mod verdict;
 

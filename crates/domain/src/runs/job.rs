@@ -12,7 +12,7 @@ use crate::words::words;
 id!(JobId, IdKind::Job.sign(), "not a job id");
 
 words! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum JobKind {
         /// Judges a task's verification contract.

@@ -2,7 +2,9 @@
 
 pub mod delivery;
 pub mod job;
+pub mod notes;
 pub mod run;
 pub mod steps;
+pub mod together;
 pub mod usage;
 pub mod work;

@@ -1,6 +1,8 @@
 //! A job for an agent, beside the `Job` that queues it: the order, the progress and the artifacts. Its state is the
 //! job's; its version is the number of its newest step event.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
@@ -201,6 +203,14 @@ pub struct Artifact {
     /// The fence of the run that left it.
     #[serde(default)]
     pub fence: u64,
+}
+
+/// An artifact that a run leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewArtifact {
+    pub artifact: Artifact,
+    /// The content, to be stored in the transaction that records the artifact; `None`: the file is in the store.
+    pub bytes: Option<Arc<[u8]>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

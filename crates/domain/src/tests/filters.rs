@@ -1,6 +1,6 @@
 //! The filter language as a table.
 
-use crate::board::filter::{FILTER_KEYS, FilterHint, FilterText, FilterWants};
+use crate::board::filter::{FILTER_KEYS, FilterHint, FilterText, FilterWants, without_each};
 
 /// The typed text, the terms that were read, and the hints.
 const TABLE: &[(&str, &str, &str)] = &[
@@ -113,5 +113,28 @@ fn every_key_is_read() {
         let read = FilterText::parse(&format!("{key}:\u{1}"));
         let is_unknown = |hint: &FilterHint| matches!(hint, FilterHint::UnknownKey { .. });
         assert!(!read.hints.iter().any(is_unknown), "{key}");
+    }
+}
+
+#[test]
+fn a_filter_can_lose_each_of_its_terms() {
+    for (text, expected) in [
+        ("", vec![]),
+        ("  ", vec![]),
+        ("word", vec![("word", "")]),
+        (
+            " actor:w1  -\"two words\" since:1d",
+            vec![
+                ("actor:w1", "-\"two words\" since:1d"),
+                ("-\"two words\"", "actor:w1 since:1d"),
+                ("since:1d", "actor:w1 -\"two words\""),
+            ],
+        ),
+        ("\"open quote", vec![("\"open quote", "")]),
+    ] {
+        let found = without_each(text);
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(term, left)| (term.as_str(), left.as_str())).collect();
+        assert_eq!(found, expected, "{text}");
     }
 }

@@ -11,7 +11,7 @@ use crate::command::{
     ReviewSettle, ReviewVerdict, SessionBegin, TaskCreate, TaskEdit, TaskUpdate,
 };
 use crate::decide;
-use crate::desk::{Desk, TaskRows};
+use crate::desk::{Desk, RunCounts, TaskRows};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::needs::Needs;
@@ -19,7 +19,7 @@ use crate::policy::{Phase, Policy};
 use crate::pulls::LOCAL;
 use crate::refusal::Refusal;
 use crate::review::mark::{ReviewMark, WorkRead};
-use crate::runs::job::{JobId, JobState};
+use crate::runs::job::{JobId, JobKind, JobState};
 use crate::runs::run::OpenRuns;
 use crate::task::attempt::AttemptKind;
 use crate::task::comment::{CommentId, CommentKind};
@@ -110,22 +110,23 @@ impl Model {
     /// Counts and closures, which a store asks its database for.
     fn fetch(&mut self, needs: &Needs) {
         let rows = &mut self.desk.rows;
-        rows.open_runs = OpenRuns::default();
-        rows.runs_here = 0;
+        let (mut open, mut here) = (OpenRuns::default(), 0);
         for run in rows.runs.values() {
             let job = &rows.jobs[&run.job];
             match job.state {
-                JobState::Queued { .. } => rows.open_runs.queued += 1,
+                JobState::Queued { .. } => open.queued += u32::from(job.kind == JobKind::Run),
                 JobState::Running { .. } | JobState::Stale { .. } => {
-                    rows.open_runs.running += 1;
-                    let here = needs.runs_on.as_ref().is_some_and(|(kind, machine)| {
+                    open.running += u32::from(job.kind == JobKind::Run);
+                    let is_here = needs.runs_on.as_ref().is_some_and(|(kind, machine)| {
                         job.kind == *kind && run.runs_on.as_ref() == Some(machine)
                     });
-                    rows.runs_here += u32::from(here);
+                    here += u32::from(is_here);
                 }
                 _ => {}
             }
         }
+        let here = needs.runs_on.iter().map(|place| (place.clone(), here)).collect();
+        rows.counts = RunCounts { open: Some(open), here };
         let own = rows.pulls.iter().filter(|pull| pull.forge == LOCAL);
         rows.pulls_last = own.map(|pull| pull.number).max().unwrap_or(0);
         let edges = |rows: &TaskRows| -> Vec<(TaskId, TaskId)> {

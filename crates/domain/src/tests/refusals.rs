@@ -134,6 +134,10 @@ fn examples() -> Vec<Refusal> {
             index: 0,
             why: text("check 0 (tests) has not run yet"),
         },
+        Refusal::RemovedByRetention {
+            what: text("events after 7 were removed; the log is whole after 4710"),
+            setting: "retention.events_days",
+        },
         Refusal::AuthorizationDenied { verb: text("create"), scope: "tasks:write" },
         Refusal::AuthorizationDenied { verb: text("create"), scope: "commands:run" },
         Refusal::ProjectNotFound { project: text("prj_9") },

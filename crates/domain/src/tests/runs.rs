@@ -1,16 +1,19 @@
 //! Jobs for agents as tables: `who verb JOB options => the job after it`. A job is shown as `state a<attempt>` with
 //! its task behind it; a refusal by its code.
 
+use std::sync::Arc;
+
 use super::model::Model;
 use super::relay_spec::example;
-use crate::command::{Command, RunLease, RunPr, RunSettle, RunSubmit};
+use crate::command::{Command, RunEnd, RunLease, RunPr, RunSettle, RunSubmit};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::policy::Policy;
 use crate::pulls::LOCAL;
 use crate::relay::{FailReason, JobSpec, RunVerdict};
 use crate::runs::delivery::{Receipt, Topic, Webhook};
 use crate::runs::job::{JobId, JobKind};
-use crate::runs::run::{Artifact, ArtifactName};
+use crate::runs::run::{Artifact, ArtifactName, NewArtifact, holder};
+use crate::runs::usage::RunUsage;
 
 struct Jobs {
     model: Model,
@@ -31,6 +34,17 @@ fn delivery(name: &str) -> JobId {
 
 fn task(name: &str) -> TaskId {
     TaskId { id: Id(1 << 90 | number(name)), prefix: Prefix::fallback() }
+}
+
+fn artifact(name: &str) -> NewArtifact {
+    let artifact = Artifact {
+        name: ArtifactName::parse(name).expect("a name"),
+        file: "file".into(),
+        size: 1,
+        sha256: "0".repeat(64),
+        fence: 0,
+    };
+    NewArtifact { artifact, bytes: Some(Arc::from(*b"x")) }
 }
 
 impl Jobs {
@@ -81,7 +95,7 @@ impl Jobs {
                 attempts_max: 3,
                 is_gone: rest.contains(&"gone"),
             }),
-            "end" => Command::RunEnd {
+            "end" => Command::RunEnd(Box::new(RunEnd {
                 job: job(name),
                 fence,
                 verdict: match rest[0] {
@@ -90,19 +104,17 @@ impl Jobs {
                     _ => RunVerdict::Failed(FailReason::Timeout),
                 },
                 summary: "as it went".into(),
-            },
+                artifacts: option("with")
+                    .iter()
+                    .flat_map(|names| names.split(','))
+                    .map(artifact)
+                    .collect(),
+                used: rest
+                    .contains(&"used")
+                    .then(|| (holder(), RunUsage { input_tokens: 7, ..RunUsage::default() })),
+            })),
             "cancel" => Command::RunCancel { job: job(name) },
-            "store" => Command::RunArtifact {
-                job: job(name),
-                fence,
-                artifact: Artifact {
-                    name: ArtifactName::parse(rest[0]).expect("a name"),
-                    file: "file".into(),
-                    size: 1,
-                    sha256: "0".repeat(64),
-                    fence: 0,
-                },
-            },
+            "store" => Command::RunArtifact { job: job(name), fence, new: artifact(rest[0]) },
             "ask" => {
                 let (text, command) = ("run make?".into(), Some("make".into()));
                 Command::RunAsk { job: job(name), fence, text, command }
@@ -178,6 +190,10 @@ fn table(text: &str) {
                 let pr = jobs.model.rows.runs[&job(rest)].pr.clone().expect("there is one");
                 format!("{} {} {}", pr.status, pr.number, pr.url)
             }
+            "artifacts" => {
+                let names = jobs.model.rows.runs[&job(rest)].artifact_names();
+                names.map(ArtifactName::as_str).collect::<Vec<_>>().join(" ")
+            }
             "letter" => jobs.model.rows.jobs[&delivery(rest)].state.as_str().into(),
             "summary" => {
                 jobs.model.rows.runs[&job(rest)].summary.clone().unwrap_or_else(|| "none".into())
@@ -217,6 +233,34 @@ fn a_run_to_its_end() {
         w1  store A patch.diff    => JOB_LOST
         ana cancel A              => same
         ana settle A              => same
+        ",
+    );
+}
+
+#[test]
+fn a_run_ends_with_everything_it_leaves() {
+    table(
+        "
+        ana submit A tell=https://x => queued a0 backlog held
+        w1  lease A               => running a1 in_progress held
+        w2  end A ok fence=2 with=logs.txt => JOB_LOST
+        w1  end A ok used with=patch.diff,logs.txt => done a1 done held
+        events 7                  => job.used job.artifact job.artifact attempt.ended task.status_changed job.succeeded webhook.queued
+        artifacts A               => patch.diff logs.txt
+        ana submit B ttl=10       => queued a0 backlog held
+        w1  lease B               => running a1 in_progress held
+        clock +10s                =>
+        w1  end B ok with=logs.txt => expired a1 canceled held
+        events 4                  => job.artifact attempt.ended task.status_changed job.expired
+        ana submit C              => queued a0 backlog held
+        w1  lease C               => running a1 in_progress held
+        w1  end C stopped with=logs.txt => stale a1 in_progress held
+        events 2                  => job.artifact job.stale
+        ana submit D              => queued a0 backlog held
+        w1  lease D               => running a1 in_progress held
+        ana cancel D              => canceled a1 canceled held
+        w1  end D ok with=logs.txt => JOB_LOST
+        artifacts D               =>
         ",
     );
 }

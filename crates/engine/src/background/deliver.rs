@@ -57,11 +57,10 @@ impl Engine {
     pub async fn deliver(self: &Arc<Self>) -> Result<usize, EngineError> {
         let Some(courier) = self.parts.courier.clone() else { return Ok(0) };
         let mut sending = JoinSet::new();
-        for due in self.parts.store.jobs_due(JobKind::Deliver, AT_ONCE).await? {
-            if let Some(taken) = self.job_take(due).await? {
-                let (engine, courier) = (self.clone(), courier.clone());
-                sending.spawn(async move { engine.delivery_try(&*courier, &taken).await });
-            }
+        let due = self.parts.store.jobs_due(JobKind::Deliver, AT_ONCE).await?;
+        for taken in self.jobs_take(due).await? {
+            let (engine, courier) = (self.clone(), courier.clone());
+            sending.spawn(async move { engine.delivery_try(&*courier, &taken).await });
         }
         let mut sent = 0;
         while let Some(done) = sending.join_next().await {
@@ -145,6 +144,17 @@ impl Engine {
     ) -> Result<Vec<(Job, Delivery)>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         Ok(self.parts.store.deliveries(&op.principal.org, limit).await?)
+    }
+
+    /// Messages that are older than this one, the newest first.
+    pub async fn delivery_list_below(
+        &self,
+        op: &OpContext,
+        job: JobId,
+        limit: usize,
+    ) -> Result<Vec<(Job, Delivery)>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.deliveries_below(&op.principal.org, job, limit).await?)
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod deliver;
 pub(crate) mod jobs;
 pub(crate) mod leases;
+pub(crate) mod prune;
 pub(crate) mod sessions;
 
 use std::pin::Pin;
@@ -33,7 +34,7 @@ struct Loop {
     is_awaited: bool,
 }
 
-const LOOPS: [Loop; 9] = [
+const LOOPS: [Loop; 10] = [
     Loop {
         name: "runs of agents",
         run: |engine, stop, alert| Box::pin(engine.run_agents_until(stop, alert)),
@@ -72,6 +73,11 @@ const LOOPS: [Loop; 9] = [
     Loop {
         name: "daily counts",
         run: |engine, stop, _| Box::pin(async move { engine.days_count_until(stop).await }),
+        is_awaited: false,
+    },
+    Loop {
+        name: "retention",
+        run: |engine, stop, _| Box::pin(async move { engine.prune_until(stop).await }),
         is_awaited: false,
     },
     Loop {

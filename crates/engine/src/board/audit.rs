@@ -24,6 +24,8 @@ pub struct AuditPage {
     pub rows: Vec<AuditRow>,
     /// The cursor of the next page, if there is one.
     pub next: Option<u64>,
+    /// Earlier events may have been removed: the log is whole from this number on. Set on the last page.
+    pub whole_from: Option<u64>,
 }
 
 impl Engine {
@@ -52,6 +54,8 @@ impl Engine {
         let more = rows.len() > filter.limit;
         rows.truncate(filter.limit);
         let next = rows.last().map(|row| row.seq).filter(|_| more);
-        Ok(AuditPage { rows, next })
+        let floor = self.log_floor().await?;
+        let whole_from = Some(floor.seq).filter(|_| next.is_none() && floor.is_raised());
+        Ok(AuditPage { rows, next, whole_from })
     }
 }

@@ -1,10 +1,13 @@
 //! The columns of the board as a person sees them, and the why-line of each task. Reads only; git is not asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use callboard_domain::board::card::Card;
-use callboard_domain::board::column::{COLUMN_CARDS_MAX, CappedCount, CardOrder, Column, OpenDep};
+use callboard_domain::board::column::{
+    COLUMN_CARDS_MAX, COUNT_MAX, CappedCount, CardOrder, Column, OpenDep, has_failing, is_silent,
+};
 use callboard_domain::board::filter::FilterTerm;
+use callboard_domain::board::view::{BoardView, ViewFacts};
 use callboard_domain::board::why::{Why, WhyAround, WhyFacts, WhyQuestion, why};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::runs::job::{JobId, JobState};
@@ -12,7 +15,9 @@ use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Task, TaskRow};
 use callboard_domain::time::Timestamp;
-use callboard_store::{BoardAround, BoardRow, ColumnPage, ColumnsQuery, EpicProgress, FreeQuery};
+use callboard_store::{
+    BoardAround, BoardRow, ColumnPage, ColumnsQuery, EpicProgress, FreeQuery, StuckQuery,
+};
 
 use crate::context::{OpContext, Scope};
 use crate::{At, Engine, EngineError};
@@ -31,6 +36,9 @@ pub struct BoardQuery {
     pub done: DoneSpan,
     /// Looks up the epic of each card, with its progress.
     pub by_epic: bool,
+    pub view: BoardView,
+    /// The column of which every task is wanted, those beyond the cards as `rest`.
+    pub whole: Option<Column>,
 }
 
 /// The projects of a read.
@@ -65,6 +73,38 @@ impl DoneSpan {
 #[derive(Clone, Debug)]
 pub struct BoardColumns {
     pub columns: Vec<BoardColumn>,
+    pub views: ViewCounts,
+}
+
+/// How many tasks each view of the board has. `None`: the rows that were read do not say, and a count would cost more
+/// than the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewCounts {
+    pub all: CappedCount,
+    pub you: Option<CappedCount>,
+    pub failing: Option<CappedCount>,
+    pub silent: Option<CappedCount>,
+}
+
+impl ViewCounts {
+    pub fn of(self, view: BoardView) -> Option<CappedCount> {
+        match view {
+            BoardView::All => Some(self.all),
+            BoardView::You => self.you,
+            BoardView::Failing => self.failing,
+            BoardView::Silent => self.silent,
+        }
+    }
+
+    fn set(&mut self, view: BoardView, count: usize) {
+        let count = CappedCount::of(count);
+        match view {
+            BoardView::All => self.all = count,
+            BoardView::You => self.you = Some(count),
+            BoardView::Failing => self.failing = Some(count),
+            BoardView::Silent => self.silent = Some(count),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +115,8 @@ pub struct BoardColumn {
     pub cards: Vec<BoardCard>,
     /// How many cards were left out; a lower bound where the count is not exact.
     pub more: usize,
+    /// The tasks that were left out, of the column that is wanted whole; at most `COUNT_MAX`.
+    pub rest: Vec<Task>,
 }
 
 /// A card of the board. The prefix of its project is that of `task.name()`.
@@ -142,19 +184,38 @@ impl Engine {
             org: org.clone(),
             project,
             columns: Column::ALL.to_vec(),
-            terms: query.terms,
+            terms: query.terms.clone(),
             done_since: store.now().plus_ms(-query.done.ms()),
             policy: self.parts.policy.clone(),
-            limit: COLUMN_CARDS_MAX,
+            // A view chooses among all tasks of a column, and so does a column that is wanted whole.
+            limit: match query.view == BoardView::All && query.whole.is_none() {
+                true => COLUMN_CARDS_MAX,
+                false => COUNT_MAX,
+            },
         };
         let mut pages = store.board_columns(columns).await?;
         let now = store.now();
+        let needing = self.tasks_needing(op, project).await?;
+        let mut views = self.view_counts(op, (&query, project), &pages, &needing, now).await?;
+        if query.view != BoardView::All {
+            for page in &mut pages {
+                page.rows.retain(|row| query.view.has(self.view_facts(row, &needing, now)));
+                page.count = page.rows.len();
+            }
+            // The tab that is open counts the tasks below it.
+            views.set(query.view, pages.iter().map(|page| page.count).sum());
+        }
         let around = self.surroundings(op, project, now).await?;
-        for ColumnPage { rows, .. } in &mut pages {
+        let mut rests: HashMap<Column, Vec<Task>> = HashMap::new();
+        for ColumnPage { column, rows, .. } in &mut pages {
             rows.sort_by_cached_key(|row| {
                 let asks = around.questions.contains_key(&row.task.id.id);
                 CardOrder::of(&row.task, row.newest.as_ref(), asks, &self.parts.policy, now)
             });
+            if query.whole == Some(*column) {
+                let rest = rows.iter().skip(COLUMN_CARDS_MAX).map(|row| row.task.clone());
+                rests.insert(*column, rest.collect());
+            }
             rows.truncate(COLUMN_CARDS_MAX);
         }
         let shown = pages.iter().flat_map(|page| &page.rows);
@@ -187,9 +248,69 @@ impl Engine {
             let cards: Vec<BoardCard> = rows.into_iter().map(&mut card).collect();
             let count = CappedCount::of(count);
             let more = count.number().saturating_sub(cards.len());
-            columns.push(BoardColumn { column, count, cards, more });
+            let rest = rests.remove(&column).unwrap_or_default();
+            columns.push(BoardColumn { column, count, cards, more, rest });
         }
-        Ok(At { it: BoardColumns { columns }, now })
+        Ok(At { it: BoardColumns { columns, views }, now })
+    }
+
+    /// What views ask of a task. The rules are the inbox, `has_failing` and `is_silent` of the domain.
+    fn view_facts(&self, row: &BoardRow, needing: &HashSet<TaskId>, now: Timestamp) -> ViewFacts {
+        let BoardRow { task, newest } = row;
+        ViewFacts {
+            is_closed: task.phase.is_closed(),
+            needs_person: needing.contains(&task.id),
+            is_failing: has_failing(&task.checks),
+            is_silent: is_silent(newest.as_ref(), &self.parts.policy, now),
+        }
+    }
+
+    /// The counts of the views. The rows that were read for the page say them where they are all of its open tasks.
+    async fn view_counts(
+        &self,
+        op: &OpContext,
+        (query, project): (&BoardQuery, Option<i64>),
+        pages: &[ColumnPage],
+        needing: &HashSet<TaskId>,
+        now: Timestamp,
+    ) -> Result<ViewCounts, EngineError> {
+        let mut views = ViewCounts::default();
+        views.set(BoardView::All, pages.iter().map(|page| page.count).sum());
+        let open = || pages.iter().filter(|page| page.column != Column::Done);
+        if open().all(|page| page.rows.len() >= page.count) {
+            let rows = || open().flat_map(|page| &page.rows);
+            for view in [BoardView::You, BoardView::Failing, BoardView::Silent] {
+                let has = |row: &&BoardRow| view.has(self.view_facts(row, needing, now));
+                views.set(view, rows().filter(has).count());
+            }
+            return Ok(views);
+        }
+        // A filter has to look at the text of each task; a second look at thousands of rows for three numbers is too much.
+        if !query.terms.is_empty() {
+            return Ok(views);
+        }
+        let store = &self.parts.store;
+        let is_here = |row: &&BoardRow| {
+            !row.task.is_plan && project.is_none_or(|project| project == row.task.project)
+        };
+        let you = self.tasks_by_id(op, needing.iter().copied().collect()).await?;
+        let is_open = |row: &&BoardRow| !row.task.phase.is_closed();
+        views.set(BoardView::You, you.values().filter(is_here).filter(is_open).count());
+        // Silence begins at live attempts, which are as many as agents.
+        let silent = StuckQuery { limit: COUNT_MAX + 1, ..self.stuck(op, project) };
+        let silent = store.tasks_silent(silent).await?;
+        views.set(BoardView::Silent, silent.iter().filter(is_here).count());
+        let columns = ColumnsQuery {
+            org: op.principal.org.clone(),
+            project,
+            columns: Column::ALL.into_iter().filter(|column| *column != Column::Done).collect(),
+            terms: Vec::new(),
+            done_since: now,
+            policy: self.parts.policy.clone(),
+            limit: COUNT_MAX,
+        };
+        views.set(BoardView::Failing, store.tasks_failing(columns).await?);
+        Ok(views)
     }
 
     /// The why-lines of these tasks, in their order. The rows are as they stand at `now`.

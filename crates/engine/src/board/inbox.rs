@@ -17,6 +17,7 @@ use callboard_domain::rights::AgentType;
 use callboard_domain::runs::job::{JobKind, JobState};
 use callboard_domain::runs::run::RunRecord;
 use callboard_domain::runs::work::Role;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::comment::CommentKind;
 use callboard_domain::task::contract::VerificationStatus;
 use callboard_domain::task::{Check, CheckKind, Task};
@@ -146,6 +147,19 @@ impl Engine {
         })
     }
 
+    /// The tasks that wait for a person, epics among them, whatever their cause.
+    pub(crate) async fn tasks_needing(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+    ) -> Result<HashSet<TaskId>, EngineError> {
+        let (looked, wanted) = (self.inbox_look(op, project).await?, InboxWanted::default());
+        let now = self.parts.store.now();
+        let depth = InboxDepth::Count(&wanted);
+        let items = self.items_of_tasks(op, project, &looked, depth, now).await?;
+        Ok(items.into_iter().filter_map(|item| Some(item.task?.id)).collect())
+    }
+
     /// Tasks under way and in review, with epics in review. Both the inbox and the counts of the navigation start from
     /// these rows.
     async fn inbox_look(
@@ -195,6 +209,20 @@ impl Engine {
         depth: InboxDepth<'_>,
     ) -> Result<(Vec<InboxItem>, Timestamp), EngineError> {
         let now = self.parts.store.now();
+        let mut items = self.items_of_tasks(op, project, looked, depth, now).await?;
+        items.extend(self.items_of_org(op).await?);
+        Ok((items, now))
+    }
+
+    /// Everything that waits on a task, with questions and failed runs.
+    async fn items_of_tasks(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+        looked: &Looked,
+        depth: InboxDepth<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<InboxItem>, EngineError> {
         let mut items = self.items_of_runs(op, project, now).await?;
         items.extend(self.items_of_silence(op, project).await?);
         items.extend(self.items_of_review(op, &looked.review, depth).await?);
@@ -206,8 +234,7 @@ impl Engine {
         let failing =
             failing.filter(|row| depth.asks_cause(&row.task) || !known.contains(&row.task.id));
         items.extend(self.items_of_streaks(op, failing).await?);
-        items.extend(self.items_of_org(op).await?);
-        Ok((items, now))
+        Ok(items)
     }
 
     /// Open questions, and failed runs.
@@ -284,7 +311,7 @@ impl Engine {
     }
 
     /// The rows of these tasks by id, each read once. Removed tasks are missing.
-    async fn tasks_by_id(
+    pub(crate) async fn tasks_by_id(
         &self,
         op: &OpContext,
         mut tasks: Vec<TaskId>,
@@ -339,6 +366,18 @@ impl Engine {
         Ok(rows.iter().map(|row| review_item(row, of(row))).collect())
     }
 
+    /// The check of a task that failed again and again in an attempt: its index, and how often.
+    pub async fn check_streak(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        attempt: &Attempt,
+    ) -> Result<Option<(usize, usize)>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let ran = self.parts.store.checks_ran(&op.principal.org, task).await?;
+        Ok(failing_streak(&ran, attempt.started_at))
+    }
+
     /// The tasks among `rows` of which a check failed again and again in the newest attempt.
     async fn items_of_streaks<'r>(
         &self,
@@ -348,8 +387,8 @@ impl Engine {
         let mut items = Vec::new();
         for row in rows {
             let Some(newest) = &row.newest else { continue };
-            let ran = self.parts.store.checks_ran(&op.principal.org, row.task.id).await?;
-            let Some((index, times)) = failing_streak(&ran, newest.started_at) else { continue };
+            let streak = self.check_streak(op, row.task.id, newest).await?;
+            let Some((index, times)) = streak else { continue };
             let Some(check) = row.task.checks.get(index) else { continue };
             let since = check.verdict.as_ref().map_or(row.task.updated_at, |verdict| verdict.at);
             items.push(InboxItem {
@@ -450,7 +489,7 @@ impl Engine {
     }
 
     /// The query that all lists of stuck tasks share.
-    fn stuck(&self, op: &OpContext, project: Option<i64>) -> StuckQuery {
+    pub(crate) fn stuck(&self, op: &OpContext, project: Option<i64>) -> StuckQuery {
         let (org, policy) = (op.principal.org.clone(), self.parts.policy.clone());
         StuckQuery { org, project, policy, limit: LOOKED_AT }
     }

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod card;
 pub(crate) mod card_wait;
 pub(crate) mod columns;
+pub(crate) mod feed;
 pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod inbox;

@@ -3,7 +3,7 @@
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRow;
-use callboard_store::{CardRow, EpicQuery};
+use callboard_store::{CardRow, EpicQuery, TaskScope};
 
 use crate::context::{OpContext, Scope};
 use crate::task::query::TaskFilter;
@@ -22,32 +22,24 @@ impl Engine {
     /// Every actor that holds an open task: its assignee, else the actor of its live attempt. In the order of the
     /// tasks.
     pub async fn holders(&self, op: &OpContext) -> Result<At<Vec<Holder>>, EngineError> {
-        let policy = &self.parts.policy;
-        let is_open =
-            |name: &String| policy.label(name).is_some_and(|label| !label.phase.is_closed());
-        let (mut holders, mut now) = (Vec::new(), self.parts.store.now());
-        for label in policy.names().into_iter().filter(is_open) {
-            let mut after = None;
-            loop {
-                let label = Some(label.clone());
-                let filter = TaskFilter { label, after, limit: PAGE, ..TaskFilter::default() };
-                let page = self.task_list(op, filter).await?;
-                now = page.now;
-                after = page.it.last().map(|row| row.task.id.id);
-                let is_last = page.it.len() < PAGE;
-                holders.extend(page.it.into_iter().filter_map(|row| {
-                    let live = row.newest.as_ref().filter(|newest| newest.is_live(now));
-                    let holder = row.task.assignee.as_ref().or(live.map(|live| &live.actor));
-                    let actor = holder?.clone();
-                    Some(Holder { actor, row })
-                }));
-                if is_last {
-                    break;
-                }
+        let (mut holders, mut after) = (Vec::new(), None);
+        loop {
+            let filter =
+                TaskFilter { scope: TaskScope::Held, after, limit: PAGE, ..TaskFilter::default() };
+            let page = self.task_list(op, filter).await?;
+            let now = page.now;
+            after = page.it.last().map(|row| row.task.id.id);
+            let is_last = page.it.len() < PAGE;
+            holders.extend(page.it.into_iter().filter_map(|row| {
+                let live = row.newest.as_ref().filter(|newest| newest.is_live(now));
+                let holder = row.task.assignee.as_ref().or(live.map(|live| &live.actor));
+                let actor = holder?.clone();
+                Some(Holder { actor, row })
+            }));
+            if is_last {
+                return Ok(At { it: holders, now });
             }
         }
-        holders.sort_by_key(|holder| holder.row.task.id.id);
-        Ok(At { it: holders, now })
     }
 
     /// The children of a task, oldest first.

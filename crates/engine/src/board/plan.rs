@@ -1,6 +1,7 @@
 //! Plans: kept as drafts until a person decides on them.
 
 use callboard_domain::board::alike::likeness;
+use callboard_domain::board::outlook::{CheckUsed, checks_used, dep_fits};
 use callboard_domain::board::plan::{Plan, PlanId, PlannedTask, Todo};
 use callboard_domain::command::{Command, NEW_TASK, PlanApprove, PlanPropose};
 use callboard_domain::ids::TaskId;
@@ -11,10 +12,13 @@ use callboard_store::knowledge::analyser::terms;
 
 use crate::context::{OpContext, Scope};
 use crate::task::graph::GraphFilter;
+use crate::task::query::TaskFilter;
 use crate::{Engine, EngineError};
 
 /// How many open tasks are shown as much alike.
 const OVERLAPS_MAX: usize = 20;
+/// How many tasks are asked for their checks.
+const TASKS_LOOKED_AT: usize = 200;
 
 /// An open task whose title is much like that of a task of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +88,32 @@ impl Engine {
         found.sort_by_key(|(likeness, task)| (usize::MAX - likeness, task.id));
         found.truncate(OVERLAPS_MAX);
         Ok(found.into_iter().map(|(_, task)| task).collect())
+    }
+
+    /// Open tasks that a text names by a part of the title or by the end of the id; a title that is equal wins.
+    pub async fn tasks_called(
+        &self,
+        op: &OpContext,
+        typed: &str,
+    ) -> Result<Vec<Task>, EngineError> {
+        let open = self.task_graph(op, GraphFilter::default()).await?.it.rows;
+        let mut found: Vec<Task> =
+            open.into_values().map(|row| row.task).filter(|task| dep_fits(typed, task)).collect();
+        let is_equal = |task: &Task| task.title.eq_ignore_ascii_case(typed.trim());
+        if found.iter().filter(|task| is_equal(task)).count() == 1 {
+            found.retain(is_equal);
+        }
+        found.sort_by_key(|task| task.id);
+        found.truncate(OVERLAPS_MAX);
+        Ok(found)
+    }
+
+    /// The commands that the newest tasks have as checks, the most used first.
+    pub async fn checks_used(&self, op: &OpContext) -> Result<Vec<CheckUsed>, EngineError> {
+        let newest =
+            TaskFilter { newest_first: true, limit: TASKS_LOOKED_AT, ..TaskFilter::default() };
+        let tasks = self.task_list(op, newest).await?.it;
+        Ok(checks_used(tasks.iter().map(|row| &row.task)))
     }
 
     /// Approves a plan and creates its tasks in the project of the caller's new tasks.

@@ -124,8 +124,7 @@ impl Engine {
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots: Vec<PathBuf> = self.parts.board.repo_roots.iter().map(real).collect();
         // Whether there are tokens matters only where no root is named.
-        let has_tokens =
-            roots.is_empty() && (by.token.is_some() || self.parts.store.has_tokens().await?);
+        let has_tokens = roots.is_empty() && (by.token.is_some() || self.needs_tokens().await?);
         RepoRoots { roots: &roots, has_tokens }.judge_found(path, &found.path)?;
         let default_branch = found.default_branch.or_else(|| Some(BRANCH.into()));
         Ok(NewRepo { path: found.path, default_branch })

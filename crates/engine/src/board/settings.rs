@@ -7,10 +7,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callboard_domain::actor::Actor;
 use callboard_domain::board::settings::{BoardSettings, SettingKey, SettingsKept};
 use callboard_domain::command::{Command, SettingsUpdate};
+use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::retry::judge_first;
-use callboard_store::EventQuery;
+use callboard_domain::time::Timestamp;
+use callboard_store::{BackQuery, EventQuery};
 use serde_json::Value;
 
 use crate::context::{OpContext, Scope};
@@ -80,6 +83,9 @@ impl BoardRule {
     }
 }
 
+/// How many changes of settings are read to find the newest one of each.
+const CHANGES_READ: usize = 200;
+
 /// Where the value of a setting comes from, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
@@ -97,6 +103,9 @@ pub struct SettingSeen {
     pub key: SettingKey,
     pub value: Value,
     pub origin: SettingOrigin,
+    /// Who changed the value in the store, and when; `None` for another origin, and for a change before the newest
+    /// `CHANGES_READ` ones.
+    pub changed: Option<(Actor, Timestamp)>,
 }
 
 /// The result of an update.
@@ -134,15 +143,27 @@ impl Engine {
         let settings = rule.settings(&kept);
         let has = |all: &SettingsKept, key| all.iter().any(|(known, _)| *known == key);
         let usual = BoardSettings::default();
-        let seen = |key: &SettingKey| SettingSeen {
-            key: *key,
-            value: settings.get(*key),
-            origin: match () {
+        let names = Some(vec![EventName::SettingsUpdated]);
+        let changes = BackQuery { names, ..BackQuery::of(op.principal.org.clone(), CHANGES_READ) };
+        let changes = match kept.is_empty() {
+            true => Vec::new(),
+            false => self.parts.store.events_back(changes).await?,
+        };
+        let change_of = |key: SettingKey| {
+            let is_its = |event: &&LoggedEvent| {
+                event.read().changes().is_some_and(|changes| changes.contains_key(key.as_str()))
+            };
+            changes.iter().find(is_its).map(|event| (event.actor.clone(), event.at))
+        };
+        let seen = |key: &SettingKey| {
+            let origin = match () {
                 () if has(&rule.pinned, *key) => SettingOrigin::Pinned,
                 () if has(&kept, *key) => SettingOrigin::Store,
                 () if rule.base.get(*key) != usual.get(*key) => SettingOrigin::File,
                 () => SettingOrigin::Default,
-            },
+            };
+            let changed = (origin == SettingOrigin::Store).then(|| change_of(*key)).flatten();
+            SettingSeen { key: *key, value: settings.get(*key), origin, changed }
         };
         Ok(SettingKey::ALL.iter().map(seen).collect())
     }

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod assign;
 pub(crate) mod epic;
+pub(crate) mod letter_task;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod report;

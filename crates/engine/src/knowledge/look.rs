@@ -1,10 +1,13 @@
 //! Knowledge as a person looks through it: by words, by tag and by whether an entry is still in force, each entry with
 //! the task it came from.
 
+use callboard_domain::actor::Actor;
+use callboard_domain::event::EventName;
 use callboard_domain::ids::TaskId;
 use callboard_domain::knowledge::{HITS_MAX, KnowledgeAsk, KnowledgeEntry, KnowledgeId};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
+use callboard_store::BackQuery;
 use callboard_store::knowledge::KnowledgeHit;
 
 use crate::context::{OpContext, Scope};
@@ -64,6 +67,18 @@ pub struct KnowledgeLook {
 }
 
 impl Engine {
+    /// Entries that an actor wrote down, among the newest `NEWEST_MAX` of the org; the newest first.
+    pub async fn knowledge_by(
+        &self,
+        op: &OpContext,
+        actor: &Actor,
+        limit: usize,
+    ) -> Result<Vec<KnowledgeEntry>, EngineError> {
+        op.principal.judge(op.tool, Scope::KnowledgeRead)?;
+        let newest = self.parts.store.knowledge_newest(&op.principal.org, NEWEST_MAX).await?;
+        Ok(newest.into_iter().filter(|entry| entry.created_by == *actor).take(limit).collect())
+    }
+
     /// The best entries for a query, or the newest ones for an empty query, at most `limit` of one force.
     pub async fn knowledge_look(
         &self,
@@ -123,6 +138,28 @@ impl Engine {
             Some(id) => Ok(self.parts.store.task(org, id).await?.map(|record| record.task)),
             None => Ok(None),
         }
+    }
+
+    /// The newest entries that work on a task brought, at most `limit`.
+    pub async fn knowledge_of_task(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        limit: usize,
+    ) -> Result<Vec<KnowledgeEntry>, EngineError> {
+        op.principal.judge(op.tool, Scope::KnowledgeRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let query = BackQuery {
+            names: Some(vec![EventName::KnowledgeStored]),
+            task: Some(task),
+            ..BackQuery::of(org.clone(), limit)
+        };
+        let mut entries = Vec::new();
+        for event in store.events_back(query).await? {
+            let Some(id) = event.read().knowledge() else { continue };
+            entries.extend(store.knowledge(org, id).await?);
+        }
+        Ok(entries)
     }
 
     pub async fn knowledge_get(

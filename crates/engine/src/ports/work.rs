@@ -44,6 +44,37 @@ pub trait Workers: Send + Sync {
     fn executors(&self) -> Option<Vec<String>> {
         None
     }
+
+    /// Every executor as the settings and this machine have it; empty where that is not known.
+    fn executors_seen(&self) -> Vec<ExecutorSeen> {
+        Vec::new()
+    }
+}
+
+/// An executor as the settings and this machine have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutorSeen {
+    pub name: String,
+    pub program: String,
+    pub is_found: bool,
+    pub confined: ConfinedBy,
+    /// The names of the variables that the settings pass on to it.
+    pub variables: Vec<String>,
+}
+
+/// What keeps an agent from writing outside its folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfinedBy {
+    /// The system: files and TCP ports.
+    FilesAndPorts,
+    /// The system: files alone.
+    Files,
+    /// A sandbox of the program, which does not work inside ours.
+    OwnSandbox,
+    /// The switches with which the program is called, and nothing else.
+    OwnSwitches,
+    /// The settings want the system to confine, and this one cannot: no run starts.
+    NoRun,
 }
 
 /// Sent when an agent is at work.

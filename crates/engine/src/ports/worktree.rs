@@ -91,6 +91,13 @@ pub trait Worktrees: Send + Sync {
         query: &ChangesQuery,
     ) -> Result<WorktreeChanges, WorktreeFault>;
 
+    /// The commits of the work, the newest first, then the commit at which the work begins. At most 100 of the work.
+    async fn worktree_commits(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<Vec<WorkCommit>, WorktreeFault>;
+
     /// Lines of a changed file as it is now; numbers begin with 1. No more than 1,000 lines.
     async fn worktree_lines(
         &self,
@@ -347,6 +354,14 @@ pub struct FileDiff {
     pub was: Option<String>,
     /// Added and removed lines; `None` for a file that is no text.
     pub lines: Option<(u64, u64)>,
+}
+
+/// A commit of a task's work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkCommit {
+    pub id: String,
+    /// The first line of the message; empty for the commit at which the work begins.
+    pub subject: String,
 }
 
 /// Which changes a reader wants to see.

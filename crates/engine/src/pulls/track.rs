@@ -93,7 +93,7 @@ impl Engine {
             patch,
             message: format!("{}\n\n{}", spec.task.title, body(&spec.task, run.job)),
             push: kind.is_some(),
-            has_tokens: self.parts.store.has_tokens().await.map_err(|error| error.to_string())?,
+            has_tokens: self.needs_tokens().await.map_err(|error| error.to_string())?,
         };
         let branch = agents.branch(order).await?;
         let mut pr = RunPr {

@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspacePart;
 use crate::context::{OpContext, Scope};
-use crate::ports::{ChangesQuery, FileLines, PatchWish, Worktree, WorktreeChanges, WorktreeFault};
+use crate::ports::{
+    ChangesQuery, FileLines, PatchWish, WorkCommit, Worktree, WorktreeChanges, WorktreeFault,
+};
 use crate::review::look::ReviewSeen;
 use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
@@ -55,6 +57,26 @@ impl Engine {
         Ok(self.changes_in(worked(parts), query).await)
     }
 
+    /// The commits of a task's work in each of its repositories, the newest first, then the commit at which the work
+    /// begins. A repository that git cannot read has none.
+    pub async fn review_commits(
+        &self,
+        op: &OpContext,
+        seen: &ReviewSeen,
+    ) -> Result<Vec<Vec<WorkCommit>>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        let parts = seen.work.iter().filter(|work| work.looked.is_ok());
+        let mut found = Vec::new();
+        for WorkedPart { part, worktree, .. } in
+            worked(parts.map(|work| work.part.clone()).collect())
+        {
+            let commits = shop.worktrees.worktree_commits(&worktree, &part.target).await;
+            found.push(commits.unwrap_or_default());
+        }
+        Ok(found)
+    }
+
     async fn changes_in(
         &self,
         parts: Vec<WorkedPart>,
@@ -70,7 +92,14 @@ impl Engine {
                     None => continue,
                 }
             }
-            let changes = shop.worktrees.worktree_changes(&worktree, &part.target, &query).await?;
+            let changes = shop.worktrees.worktree_changes(&worktree, &part.target, &query).await;
+            let changes = match changes {
+                // Both ends of a range are commits of one repository.
+                Err(WorktreeFault::BadCommit(_)) if query.until.is_some() && !below.is_empty() => {
+                    continue;
+                }
+                changes => changes?,
+            };
             found.push(WorkspaceChanges { part, name, below, changes });
         }
         if let (PatchWish::File(path), true) = (&query.patch, found.is_empty()) {

@@ -11,6 +11,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::{Refusal, ReviewAction};
 use callboard_domain::review::mark::ReviewMark;
+use callboard_domain::review::merging::MergeStep;
 use callboard_domain::task::{Task, TaskRecord};
 
 use crate::board::card::CardSeen;
@@ -92,6 +93,19 @@ impl Engine {
 
     /// Merges a task's work into its target as one commit per repository, if its checks pass on the merged files.
     pub async fn review_merge_with(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        wish: MergeWish,
+    ) -> Result<Reviewed, EngineError> {
+        let (by, now) = (op.principal.actor.clone(), self.parts.store.now());
+        let turn = self.merging.begin(task, by, now);
+        let ended = self.merge_in_steps(op, task, wish).await;
+        turn.end(&ended);
+        ended
+    }
+
+    async fn merge_in_steps(
         &self,
         op: &OpContext,
         task: TaskId,
@@ -215,14 +229,19 @@ impl Engine {
         orders: Vec<MergeOrder>,
         (needs_approval, wish): (bool, &MergeWish),
     ) -> Result<Vec<MergedPart>, MergeStop> {
+        self.merging.at(task, MergeStep::Prepare);
         let prepared = shop.merges.merge_prepare(orders).await?;
+        self.merging.at(task, MergeStep::Look);
         let cleared = async {
             let checks = self.checks_of_merge(op, shop, task, &prepared).await?;
             let (checked, _turn) = checks.unzip();
             Ok(self.merge_cleared(op, task, (needs_approval, wish.seen.clone()), checked).await?)
         };
         match cleared.await {
-            Ok(()) => Ok(shop.merges.merge_publish(prepared, wish.push).await?),
+            Ok(()) => {
+                self.merging.at(task, MergeStep::Publish);
+                Ok(shop.merges.merge_publish(prepared, wish.push).await?)
+            }
             Err(stop) => {
                 shop.merges.merge_abandon(prepared).await;
                 Err(stop)

@@ -6,4 +6,5 @@ pub(crate) mod draft;
 pub(crate) mod follow;
 pub(crate) mod look;
 pub(crate) mod merge;
+pub(crate) mod merging;
 pub(crate) mod overlap;

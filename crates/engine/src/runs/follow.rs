@@ -75,6 +75,16 @@ impl Engine {
         Ok(self.parts.store.works(&op.principal.org, &[task], 1).await?.pop())
     }
 
+    /// The newest runs on a task, the newest first.
+    pub async fn work_runs(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Vec<RunRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.works(&op.principal.org, &[task], RUNS_MAX).await?)
+    }
+
     /// The newest run on a task that printed something or may print, else the newest one. A start that waits has printed
     /// nothing, and a run that never came up left nothing.
     pub async fn work_printed(
@@ -82,8 +92,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Option<RunRecord>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksRead)?;
-        let mut runs = self.parts.store.works(&op.principal.org, &[task], RUNS_MAX).await?;
+        let mut runs = self.work_runs(op, task).await?;
         let begun = || runs.iter().position(|record| record.run.started_at.is_some());
         let printed = runs.iter().position(RunRecord::may_have_printed).or_else(begun);
         Ok((!runs.is_empty()).then(|| runs.swap_remove(printed.unwrap_or(0))))

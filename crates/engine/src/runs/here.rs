@@ -8,7 +8,7 @@ use callboard_store::DueJob;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::OpContext;
-use crate::runs::start::Leased;
+use crate::runs::admit::Leased;
 use crate::{Engine, EngineError};
 
 /// How long other processes leave a reserved run alone.

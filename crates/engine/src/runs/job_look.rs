@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::runs::notes::RunNotes;
 use callboard_domain::runs::steps::{RunStep, RunStepKind, run_steps};
 use callboard_domain::task::Task;
 use callboard_domain::task::attempt::Attempt;
@@ -13,6 +14,7 @@ use callboard_store::{EventQuery, JobQuery};
 
 use crate::context::OpContext;
 use crate::runs::list::{JobSeen, JobsWanted};
+use crate::runs::notes::RunLimits;
 use crate::task::query::AttemptFilter;
 use crate::{At, Engine, EngineError};
 
@@ -62,6 +64,10 @@ pub struct JobLook {
     pub attempt: Option<Attempt>,
     /// When the open question counts as refused.
     pub answer_until: Option<Timestamp>,
+    /// The notes of the first run.
+    pub notes: RunNotes,
+    /// `None` for a job of the server itself.
+    pub limits: Option<RunLimits>,
 }
 
 /// The queues as they are now, read once for a list.
@@ -113,7 +119,9 @@ impl Engine {
         });
         let patience = self.parts.runs.ask_timeout.as_secs() as u32;
         let answer_until = asked.map(|step| step.began_at.plus_s(patience));
-        let it = JobLook { line, steps, attempt, answer_until };
+        let notes = self.run_notes(org, &line.seen).await?;
+        let limits = self.run_limits(&line.seen);
+        let it = JobLook { line, steps, attempt, answer_until, notes, limits };
         Ok(At { it, now: self.parts.store.now() })
     }
 

@@ -1,26 +1,26 @@
-//! Jobs for agents from the runner's side: take one, let the agent work while the lease is kept, store the artifacts,
-//! record the result. Changes that time alone makes to jobs are written here too.
+//! Jobs for agents from the runner's side: lease those that fit, let the agents work while the leases are kept, record
+//! each result with its artifacts. Changes that time alone makes to jobs are written here too.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_domain::actor::Actor;
 use callboard_domain::command::{Command, RunLease, RunSettle};
 use callboard_domain::event::EventName;
 use callboard_domain::ids::AttemptId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::RunVerdict;
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
-use callboard_domain::runs::run::{ArtifactName, Order, RunRecord, holder};
-use callboard_domain::runs::usage::RunUsage;
+use callboard_domain::runs::run::{Order, RunRecord};
+use callboard_domain::runs::together::{LEASED_MAX, Waiting, lease_together};
 use callboard_store::{DueJob, RunSeen};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{AgentRunner, Answer, Asks, EarlierRuns, Question, RunOrder};
+use crate::runs::ending::stopped;
 use crate::runs::queue::run_of;
 use crate::task::wait::RunFeed;
 use crate::{Engine, EngineError};
@@ -43,6 +43,30 @@ pub(crate) struct RunQueue {
     nudge: Notify,
     /// The number of agents and stops that this process runs.
     at_work: AtomicUsize,
+    /// The numbers of runs among them: patch jobs, work on tasks, workers of crews.
+    patches: AtomicU32,
+    works: AtomicU32,
+    crews: AtomicU32,
+}
+
+impl RunQueue {
+    /// How many runs of a kind this process has.
+    pub fn running(&self, kind: JobKind) -> u32 {
+        self.count(kind).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    fn count(&self, kind: JobKind) -> Option<&AtomicU32> {
+        match kind {
+            JobKind::Run => Some(&self.patches),
+            JobKind::Work => Some(&self.works),
+            JobKind::Crew => Some(&self.crews),
+            JobKind::Verify
+            | JobKind::Embed
+            | JobKind::Deliver
+            | JobKind::Stop
+            | JobKind::Check => None,
+        }
+    }
 }
 
 /// A run that this process has leased.
@@ -78,7 +102,11 @@ impl Engine {
                 _ = tick.tick() => true,
                 () = self.runs.nudge.notified() => false,
                 () = queue_moved(&mut feed) => false,
-                Some(_) = running.join_next() => false,
+                Some(_) = running.join_next() => {
+                    // Runs that ended in one commit free their places for one look.
+                    while running.try_join_next().is_some() {}
+                    false
+                }
             };
             match &mut feed {
                 // This look covers all events up to now.
@@ -120,7 +148,7 @@ impl Engine {
         self.runs_settle().await?;
         let Some(agents) = self.parts.agents.clone() else { return Ok(0) };
         let mut ran = 0;
-        while let Some((taken, record)) = self.run_lease_next().await? {
+        while let Some((taken, record)) = self.runs_lease(1).await?.pop() {
             self.run_job(&*agents, taken, record, CancellationToken::new()).await;
             ran += 1;
         }
@@ -138,8 +166,9 @@ impl Engine {
     /// Writes the changes that time made to jobs. Returns how many it changed.
     pub async fn runs_settle(&self) -> Result<usize, EngineError> {
         let overdue = self.parts.store.runs_overdue(BATCH).await?;
-        for due in &overdue {
-            self.run_settle(due, false).await?;
+        let steps = overdue.iter().map(|due| self.settling(due, false)).collect();
+        for (due, answer) in overdue.iter().zip(self.act_all_as_runner(steps).await) {
+            self.run_settled(due, run_of(answer?)?).await?;
         }
         Ok(overdue.len())
     }
@@ -149,7 +178,9 @@ impl Engine {
         for due in self.parts.store.runs_on(&self.parts.machine).await? {
             match &due.job.state {
                 JobState::Running { runner, .. } if (self.parts.is_gone)(runner) => {
-                    self.run_settle(&due, true).await?;
+                    let (org, settle) = self.settling(&due, true);
+                    let record = run_of(self.act_as_runner(&org, settle).await?)?;
+                    self.run_settled(&due, record).await?;
                 }
                 _ if due.job.is_over() => {
                     let seen = self.parts.store.run(&due.org, due.job.id).await?;
@@ -165,16 +196,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes what time did to one job: its wait is over, its lease is over, or its runner is gone. The rule is
-    /// `RunSettle`.
-    async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
+    /// The step that writes what time did to one job: its wait is over, its lease is over, or its runner is gone. The
+    /// rule is `RunSettle`.
+    fn settling(&self, due: &DueJob, is_gone: bool) -> (Arc<str>, Command) {
         let attempts_max = match due.job.kind.is_in_workspace() {
             true => self.parts.board.attempts_max,
             false => self.parts.runs.attempts_max,
         };
         let hold_s = self.parts.runs.hold_s;
         let settle = RunSettle { job: due.job.id, hold_s, attempts_max, is_gone };
-        let record = run_of(self.act_as_runner(&due.org, Command::RunSettle(settle)).await?)?;
+        (due.org.clone(), Command::RunSettle(settle))
+    }
+
+    /// Gives a job that time ended before it ran its one line of log.
+    async fn run_settled(&self, due: &DueJob, record: RunRecord) -> Result<(), EngineError> {
         let was_running = matches!(due.job.state, JobState::Running { .. });
         if record.job.is_over() && !was_running {
             self.run_note(&due.org, &record).await?;
@@ -182,24 +217,61 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts queued patch jobs until the queue is empty or the machine is full.
+    /// Starts queued patch jobs until the queue is empty or the machine is full. The jobs of one look are leased in one
+    /// commit.
     async fn runs_start(
         self: &Arc<Self>,
         agents: &Arc<dyn AgentRunner>,
         running: &mut JoinSet<()>,
         give_up: &CancellationToken,
     ) -> Result<(), EngineError> {
-        while let Some((taken, record)) = self.run_lease_next().await? {
-            let (engine, agents, give_up) = (self.clone(), agents.clone(), give_up.clone());
-            running.spawn(async move { engine.run_job(&*agents, taken, record, give_up).await });
+        loop {
+            let leased = self.runs_lease(LEASED_MAX).await?;
+            if leased.is_empty() {
+                return Ok(());
+            }
+            for (taken, record) in leased {
+                let (engine, agents, give_up) = (self.clone(), agents.clone(), give_up.clone());
+                let place = RunPlace::take(self, JobKind::Run);
+                running.spawn(async move {
+                    engine.run_job(&*agents, taken, record, give_up).await;
+                    drop(place);
+                });
+            }
         }
-        Ok(())
     }
 
-    /// The next job in the queue, if there is one and a place for it.
-    async fn run_lease_next(&self) -> Result<Option<(LeasedRun, RunRecord)>, EngineError> {
+    /// Leases the next jobs in the queue, if there are any and places for them: at most `most`, in one commit. Jobs that
+    /// cannot be leased make way for those behind them.
+    async fn runs_lease(&self, most: usize) -> Result<Vec<(LeasedRun, RunRecord)>, EngineError> {
+        let mut queue =
+            self.parts.store.runs_due(JobKind::Run, &self.parts.machine, LEASED_MAX).await?;
+        while !queue.is_empty() {
+            let waiting = |due: &DueJob| Waiting {
+                group: (),
+                limit: self.parts.runs.running_max,
+                at_work: self.runs.running(JobKind::Run),
+                task: due.job.task,
+            };
+            let picked = lease_together(&queue.iter().map(waiting).collect::<Vec<_>>(), most);
+            let asked: Vec<DueJob> = picked.iter().map(|place| queue[*place].clone()).collect();
+            let (leased, is_full) = self.runs_lease_all(asked).await?;
+            if is_full || !leased.is_empty() {
+                return Ok(leased);
+            }
+            let mut place = 0..;
+            queue.retain(|_| place.next().is_none_or(|place| !picked.contains(&place)));
+        }
+        Ok(Vec::new())
+    }
+
+    /// Leases these jobs, those that can be, and tells whether the machine is full.
+    async fn runs_lease_all(
+        &self,
+        asked: Vec<DueJob>,
+    ) -> Result<(Vec<(LeasedRun, RunRecord)>, bool), EngineError> {
         let (rule, machine) = (&self.parts.runs, &self.parts.machine);
-        for due in self.parts.store.runs_due(JobKind::Run, machine, BATCH).await? {
+        let lease = |due: &DueJob| {
             let lease = RunLease {
                 job: due.job.id,
                 kind: JobKind::Run,
@@ -210,19 +282,27 @@ impl Engine {
                 lease_s: rule.lease_s,
                 early: false,
             };
-            match self.act_as_runner(&due.org, Command::RunLease(lease)).await {
-                Ok(outcome) => {
-                    let record = run_of(outcome)?;
+            (due.org.clone(), Command::RunLease(lease))
+        };
+        let answers = self.act_all_as_runner(asked.iter().map(lease).collect()).await;
+        let (mut leased, mut is_full, mut fault) = (Vec::new(), false, None);
+        for (DueJob { job, org }, answer) in asked.into_iter().zip(answers) {
+            match answer.and_then(run_of) {
+                Ok(record) => {
                     let fence = record.run.fence;
-                    return Ok(Some((LeasedRun { org: due.org, job: due.job.id, fence }, record)));
+                    leased.push((LeasedRun { org, job: job.id, fence }, record));
                 }
-                Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(None),
+                Err(EngineError::Refused(Refusal::NoPlace { .. })) => is_full = true,
                 // Another process leased it first, or its task waits for something.
                 Err(EngineError::Refused(_)) => {}
-                Err(error) => return Err(error),
+                Err(error) => fault = Some(error),
             }
         }
-        Ok(None)
+        match fault {
+            // The jobs that were leased are run; the others are found again at the next look.
+            Some(error) if leased.is_empty() => Err(error),
+            _ => Ok((leased, is_full)),
+        }
     }
 
     /// One run from its lease to its end.
@@ -255,7 +335,7 @@ impl Engine {
             job: taken.job.to_string(),
             attempt: run.attempt,
             spec: *spec,
-            has_tokens: self.parts.store.has_tokens().await?,
+            has_tokens: self.needs_tokens().await?,
             timeout: Duration::from_secs(seconds.into()),
         };
         let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
@@ -270,37 +350,34 @@ impl Engine {
             let earlier = EarlierRuns { job: taken.job.to_string(), below: run.attempt };
             tokio::select! {
                 clear = self.run_make_way(taken, vec![earlier]) => clear?,
-                () = &mut watched => {
-                    return self.run_over(taken, RunVerdict::Stopped, "Stopped".into()).await;
-                }
+                () = &mut watched => return self.run_over(taken, stopped(taken)).await,
             }
         }
-        let (mut report, is_wanted) = tokio::select! {
+        let (report, is_wanted) = tokio::select! {
             report = &mut work => (report, true),
             () = &mut watched => {
                 stop.cancel();
                 (work.await, false)
             }
         };
-        self.run_used(taken, &holder(), report.usage).await?;
-        // The artifacts are stored before the result: a client that hears of the end finds everything.
         let patch = report.patch.clone().filter(|patch| !patch.trim().is_empty());
-        let (verdict, logs) = (report.verdict, std::mem::take(&mut report.logs));
-        if !self.run_keep_report(taken, report.patch, report.out, logs, verdict).await? {
-            return Ok(());
-        }
-        if let Some(patch) = patch.filter(|_| is_wanted && wished)
-            && verdict == RunVerdict::Succeeded
-        {
+        let patch =
+            patch.filter(|_| is_wanted && wished && report.verdict == RunVerdict::Succeeded);
+        let mut end = self.run_ending(taken, &run, report).await?;
+        if let Some(patch) = patch {
+            // The forge may take its time, so the artifacts are stored first.
+            if !self.run_report_keep(taken, &mut end).await? {
+                return Ok(());
+            }
             let opened = tokio::select! {
                 opened = self.pull_open(agents, &taken.org, &run, patch) => opened,
                 () = &mut watched => Err("the run had to stop".into()),
             };
             if let Err(cause) = opened {
-                report.summary.push_str(&format!("; pull request not opened: {cause}"));
+                end.summary.push_str(&format!("; pull request not opened: {cause}"));
             }
         }
-        self.run_over(taken, verdict, report.summary).await
+        self.run_over(taken, end).await
     }
 
     /// Keeps the lease; returns when the run must stop.
@@ -312,16 +389,21 @@ impl Engine {
         left: Duration,
         give_up: CancellationToken,
     ) {
-        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + heartbeat, heartbeat);
+        let (job, fence) = (taken.job, taken.fence);
+        let keep = Command::RunKeep { job, fence, lease_s };
+        let mut lease = self.lease_hold(&taken.org, keep.clone(), heartbeat);
         let late = tokio::time::sleep(left);
         tokio::pin!(late);
         let mut is_late = false;
         loop {
-            tokio::select! {
+            let kept = tokio::select! {
                 () = give_up.cancelled() => return,
                 // At the end of the job's time the next `RunKeep` finds it expired. The timer must not fire again.
-                () = &mut late, if !is_late => is_late = true,
-                _ = beat.tick() => {}
+                () = &mut late, if !is_late => {
+                    is_late = true;
+                    self.act_as_runner(&taken.org, keep.clone()).await
+                }
+                kept = lease.renewed() => kept,
                 event = feed.next() => match event.map(|event| event.name) {
                     Some(
                         EventName::JobCanceled | EventName::JobExpired | EventName::JobRequeued
@@ -329,10 +411,8 @@ impl Engine {
                     ) | None => return,
                     Some(_) => continue,
                 },
-            }
-            let (job, fence) = (taken.job, taken.fence);
-            let keep = Command::RunKeep { job, fence, lease_s };
-            match self.act_as_runner(&taken.org, keep).await.and_then(run_of) {
+            };
+            match kept.and_then(run_of) {
                 Ok(record) if !record.job.is_over() => {}
                 Ok(_) | Err(EngineError::Refused(_)) => return,
                 // The store may be back before the lease expires.
@@ -341,74 +421,29 @@ impl Engine {
         }
     }
 
-    /// Stores the artifacts of a run. If the run is over or was stopped, only its output is kept. False when this
-    /// process has lost the run.
-    async fn run_keep_report(
-        &self,
-        taken: &LeasedRun,
-        patch: Option<String>,
-        out: Option<String>,
-        logs: String,
-        verdict: RunVerdict,
-    ) -> Result<bool, EngineError> {
-        let now = self.parts.store.run(&taken.org, taken.job).await?;
-        let Some(now) = now.filter(|now| is_of(&now.record, taken)) else {
-            return Ok(false);
-        };
-        let mut files = Vec::new();
-        if !now.record.job.is_over() && verdict != RunVerdict::Stopped {
-            files.extend(patch.map(|text| (ArtifactName::Patch, text)));
-            files.extend(out.map(|text| (ArtifactName::Out, text)));
-        }
-        let earlier = match now.record.run.artifact(ArtifactName::Logs) {
-            Some(earlier) => self.artifact_text(&taken.org, earlier).await?.unwrap_or_default(),
-            None => String::new(),
-        };
-        files.push((ArtifactName::Logs, earlier + &logs));
-        for (name, text) in files {
-            let put = self.artifact_put(&taken.org, taken.job, taken.fence, name, text).await;
-            match put {
-                Ok(()) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-
     /// Whether this process still has the run. A process that was frozen has lost its lease.
     pub(crate) async fn run_is_ours(&self, taken: &LeasedRun) -> Result<bool, EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         Ok(now.is_some_and(|now| is_of(&now.record, taken)))
     }
+}
 
-    /// Records the tokens and the cost of a run, if its executor reported them.
-    pub(crate) async fn run_used(
-        &self,
-        taken: &LeasedRun,
-        agent: &Actor,
-        usage: Option<RunUsage>,
-    ) -> Result<(), EngineError> {
-        let Some(usage) = usage else { return Ok(()) };
-        let (job, fence, agent) = (taken.job, taken.fence, agent.clone());
-        match self.act_as_runner(&taken.org, Command::RunUse { job, fence, agent, usage }).await {
-            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
-            Err(error) => Err(error),
+/// A run that counts among those of this process until this is dropped.
+pub(crate) struct RunPlace(Arc<Engine>, JobKind);
+
+impl RunPlace {
+    pub fn take(engine: &Arc<Engine>, kind: JobKind) -> Self {
+        if let Some(count) = engine.runs.count(kind) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
+        Self(engine.clone(), kind)
     }
+}
 
-    /// Records the result of a run.
-    async fn run_over(
-        &self,
-        taken: &LeasedRun,
-        verdict: RunVerdict,
-        summary: String,
-    ) -> Result<(), EngineError> {
-        let (job, fence) = (taken.job, taken.fence);
-        let end = Command::RunEnd { job, fence, verdict, summary };
-        match self.act_as_runner(&taken.org, end).await {
-            Ok(_) if verdict == RunVerdict::Stopped => self.runs_settle().await.map(|_| ()),
-            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
-            Err(error) => Err(error),
+impl Drop for RunPlace {
+    fn drop(&mut self) {
+        if let Some(count) = self.0.runs.count(self.1) {
+            count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

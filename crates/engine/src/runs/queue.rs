@@ -8,14 +8,14 @@ use callboard_domain::forge::ForgeKind;
 use callboard_domain::hex::hex;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::refusal::found::{OrNotFound as _, Sought as _};
+use callboard_domain::refusal::found::{OrNotFound as _, Sought as _, artifact_removed};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
 use callboard_domain::runs::delivery::Webhook;
 use callboard_domain::runs::job::{JobId, JobState};
-use callboard_domain::runs::run::{Artifact, ArtifactName, RunRecord};
+use callboard_domain::runs::run::{Artifact, ArtifactName, NewArtifact, RunRecord};
 use callboard_store::{
-    FileError, FileSpan, NewFile, Outcome, RunOrder, RunPage, RunQuery, RunSeen,
+    FileError, FileSpan, NewFile, Outcome, PART_BYTES, RunOrder, RunPage, RunQuery, RunSeen,
 };
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl Engine {
             (None, Repo::Local { .. }) => path("cannot be used: this server runs no agents"),
             // Tokens may have been added since this process began.
             (Some(_), Repo::Local { .. })
-                if !self.parts.runs.has_roots && self.parts.store.has_tokens().await? =>
+                if !self.parts.runs.has_roots && self.needs_tokens().await? =>
             {
                 path(NOT_ALLOWED)
             }
@@ -277,6 +277,7 @@ impl Engine {
         run_of(applied.outcome)
     }
 
+    /// The content of an artifact. One that retention removed is refused: its row stays and says that it was there.
     pub async fn run_artifact(
         &self,
         op: &OpContext,
@@ -294,7 +295,7 @@ impl Engine {
         };
         match self.artifact_text(&op.principal.org, artifact).await? {
             Some(text) => Ok(ArtifactText::Text(text)),
-            None => Ok(ArtifactText::Missing(Box::new(seen))),
+            None => Err(artifact_removed(id, name).into()),
         }
     }
 
@@ -318,7 +319,7 @@ impl Engine {
         Ok(found.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()))
     }
 
-    /// Stores an artifact's content, then records it.
+    /// Stores an artifact's content and records it.
     pub(crate) async fn artifact_put(
         &self,
         org: &Arc<str>,
@@ -327,18 +328,21 @@ impl Engine {
         name: ArtifactName,
         text: String,
     ) -> Result<(), EngineError> {
-        self.artifact_put_of(org, job, (fence, fence), name, text).await
+        let new = self.artifact_new(org, job, fence, name, text).await?;
+        self.act_as_runner(org, Command::RunArtifact { job, fence, new }).await?;
+        Ok(())
     }
 
-    /// As `artifact_put`, for an artifact of another run than the one that stores it.
-    pub(crate) async fn artifact_put_of(
+    /// An artifact of a run, for the command that records it. Content of up to one row goes with that command, in one
+    /// commit; larger content is stored at once, so that no commit grows long.
+    pub(crate) async fn artifact_new(
         &self,
         org: &Arc<str>,
         job: JobId,
-        (fence, of): (u64, u64),
+        fence: u64,
         name: ArtifactName,
         text: String,
-    ) -> Result<(), EngineError> {
+    ) -> Result<NewArtifact, EngineError> {
         // Each artifact gets a new file name, so a file that was read before never changes.
         let file = format!("{ARTIFACTS}/{job}/{}/{}", self.parts.ids.next_id(), name.as_str());
         let bytes = text.into_bytes();
@@ -347,8 +351,11 @@ impl Engine {
             file: file.clone(),
             size: bytes.len() as u64,
             sha256: hex(Sha256::digest(&bytes)),
-            fence: of,
+            fence,
         };
+        if bytes.len() <= PART_BYTES {
+            return Ok(NewArtifact { artifact, bytes: Some(bytes.into()) });
+        }
         let new = NewFile {
             org: org.clone(),
             task: None,
@@ -362,8 +369,7 @@ impl Engine {
                 EngineError::Internal(error.to_string())
             }
         })?;
-        self.act_as_runner(org, Command::RunArtifact { job, fence, artifact }).await?;
-        Ok(())
+        Ok(NewArtifact { artifact, bytes: None })
     }
 
     /// Gives a job that ended without a run one line of log: why.

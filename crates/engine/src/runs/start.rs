@@ -1,5 +1,5 @@
-//! Agents that work on a task alone, on the board's behalf or as a member of a crew, from the runner's side: admit one
-//! when there is a place, make the workspace, let it work while the lease is kept, keep its output, record its end.
+//! Agents that work on a task alone, on the board's behalf or as a member of a crew, from the runner's side: make the
+//! workspace, let the agent work while the lease is kept, keep its output, record its end. `admit.rs` leases the jobs.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,21 +8,18 @@ use std::time::Duration;
 use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
 use callboard_domain::board::settings::BoardSettings;
-use callboard_domain::command::{Command, RunLease, WorkPlace};
+use callboard_domain::command::{Command, WorkPlace};
 use callboard_domain::crew::AgentId;
-use callboard_domain::ids::AttemptId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
-use callboard_domain::runs::job::{JobId, JobKind, JobState};
+use callboard_domain::runs::job::{JobId, JobState};
 use callboard_domain::runs::run::{Run, RunCommit};
 use callboard_domain::runs::work::ending::{Ending, ending};
 use callboard_domain::runs::work::{Role, WorkEnd, WorkOrder};
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
-use callboard_store::DueJob;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -36,9 +33,6 @@ use crate::runs::queue::run_of;
 use crate::runs::token::RunPass;
 use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
-
-/// How many jobs are looked at in one go.
-pub(crate) const BATCH: usize = 32;
 
 /// A run that this process has leased, with its task.
 pub(crate) struct Ground {
@@ -88,106 +82,7 @@ enum Told {
     Late,
 }
 
-/// The result of trying to begin a run.
-pub(crate) enum Leased {
-    Begun(Box<Ground>),
-    /// Another process has it, or it could not begin.
-    Not,
-    NoPlace,
-}
-
 impl Engine {
-    /// Starts agents as long as there are jobs and places for them.
-    pub(crate) async fn works_start(
-        self: &Arc<Self>,
-        running: &mut JoinSet<()>,
-        give_up: &CancellationToken,
-    ) -> Result<(), EngineError> {
-        let shop = self.parts.workshop.as_ref();
-        let Some(workers) = shop.and_then(|shop| shop.workers.clone()) else { return Ok(()) };
-        let mut waiting = Vec::new();
-        for kind in JobKind::IN_WORKSPACES {
-            // A server without an executor for crews leaves their jobs to others.
-            if kind != JobKind::Crew || self.parts.crew.executor.is_some() {
-                waiting.extend(self.parts.store.runs_due(kind, &self.parts.machine, BATCH).await?);
-            }
-        }
-        // Each org has its own limit.
-        let mut full: Vec<(JobKind, Arc<str>)> = Vec::new();
-        for due in waiting {
-            let of = (due.job.kind, due.org.clone());
-            if full.contains(&of) {
-                continue;
-            }
-            let ground = match self.work_lease(&due, false).await? {
-                Leased::Begun(ground) => ground,
-                Leased::Not => continue,
-                Leased::NoPlace => {
-                    full.push(of);
-                    continue;
-                }
-            };
-            let (engine, workers, give_up) = (self.clone(), workers.clone(), give_up.clone());
-            running.spawn(async move {
-                if let Err(error) = engine.work_through(&*workers, &ground, give_up).await {
-                    let job = ground.taken.job;
-                    tracing::warn!(%error, %job, "cannot write down an agent's work");
-                }
-            });
-        }
-        Ok(())
-    }
-
-    /// Tries to begin one job. The rules of places and of the task are judged in the transaction of `RunLease`, so two
-    /// servers never start agents on one task.
-    pub(crate) async fn work_lease(
-        &self,
-        due: &DueJob,
-        early: bool,
-    ) -> Result<Leased, EngineError> {
-        let (store, org, job) = (&self.parts.store, &due.org, due.job.id);
-        let Some(task) = due.job.task else { return Ok(Leased::Not) };
-        let settings = self.board_settings(org).await?;
-        let card = store.card(org, task).await?.unwrap_or_default();
-        let crew = &self.parts.crew;
-        let crew = crew.executor.as_ref().filter(|_| due.job.kind == JobKind::Crew).zip(Some(crew));
-        let attempt = AttemptId(self.parts.ids.next_id());
-        let (executor, running_max) = match crew {
-            Some((executor, crew)) => (executor.clone(), crew.workers_max),
-            None => {
-                let usual = || settings.default_worker_agent.clone();
-                (card.agent.clone().unwrap_or_else(usual), settings.max_concurrent_agents)
-            }
-        };
-        let agent = agent_of(&executor, attempt)?;
-        let lease = RunLease {
-            job,
-            kind: due.job.kind,
-            agent: Some(agent.clone()),
-            attempt,
-            machine: self.parts.machine.clone(),
-            running_max,
-            lease_s: self.parts.board.lease_s,
-            early,
-        };
-        let record = match self.act_as_runner(org, Command::RunLease(lease)).await {
-            Ok(outcome) => run_of(outcome)?,
-            Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(Leased::NoPlace),
-            Err(EngineError::Refused(_)) => return Ok(Leased::Not),
-            Err(error) => return Err(error),
-        };
-        let (is_begun, run) = (matches!(record.job.state, JobState::Running { .. }), record.run);
-        let order = run.order.work().cloned().filter(|_| is_begun);
-        let (Some(order), Some(record)) = (order, store.task(org, task).await?) else {
-            return Ok(Leased::Not);
-        };
-        // A worker of a crew keeps its own name; any other agent is named after its executor and its attempt.
-        let agent = if order.role == Role::Crew { order.asked_by.clone() } else { agent };
-        let taken = LeasedRun { org: org.clone(), job, fence: run.fence };
-        let ground = Ground { taken, run, order, record, card, settings, executor, agent };
-        Ok(Leased::Begun(ground.into()))
-    }
-
     /// Runs the job from the lease to the end. A stop or a cancellation is heard at every step.
     pub(crate) async fn work_through(
         self: &Arc<Self>,
@@ -256,8 +151,9 @@ impl Engine {
             return self.work_over(ground, WorkEnd::Stopped).await;
         }
         let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
-        self.work_logs_keep(taken, taken.fence, report.logs).await?;
-        self.run_used(taken, &ground.agent, report.usage).await?;
+        let used = report.usage.map(|usage| (ground.agent.clone(), usage));
+        self.work_report_keep(taken, taken.fence, report.logs, used).await?;
+        let mut before = None;
         let end = match report.end {
             Worked::NotStarted(reason) => WorkEnd::NotStarted { reason },
             Worked::Failed(reason) => WorkEnd::Failed { reason },
@@ -270,12 +166,12 @@ impl Engine {
                     is_leftovers = self.leftovers(ground, &parts).await;
                 }
                 if is_ours && ground.order.role != Role::Reviewer {
-                    self.work_committed(ground, &parts, is_leftovers).await?;
+                    before = self.work_committed(ground, &parts, is_leftovers).await;
                 }
                 WorkEnd::Replied { reply, ending }
             }
         };
-        self.work_over(ground, end).await
+        self.work_over_after(ground, before, end).await
     }
 
     /// Blocks the task of a crew's worker, with the reason of its last message, or why its agent did not start. On the
@@ -475,38 +371,51 @@ impl Engine {
         is_any
     }
 
-    /// Records the head of the work after a run, if there are commits. Where git cannot tell, nothing is recorded.
+    /// The step that records the head of the work after a run, if there are commits. Where git cannot tell, nothing is
+    /// recorded.
     async fn work_committed(
         &self,
         ground: &Ground,
         parts: &[WorkspacePart],
         is_leftovers: bool,
-    ) -> Result<(), EngineError> {
-        let (Some(shop), Some(part)) = (&self.parts.workshop, parts.first()) else { return Ok(()) };
-        let Some(place) = &part.worktree else { return Ok(()) };
-        let state = shop.worktrees.worktree_state(place, &part.target).await;
-        let Some(state) = state.ok().filter(|state| state.commits > 0) else { return Ok(()) };
-        let LeasedRun { org, job, fence } = &ground.taken;
+    ) -> Option<Command> {
+        let (shop, part) = (self.parts.workshop.as_ref()?, parts.first()?);
+        let state = shop.worktrees.worktree_state(part.worktree.as_ref()?, &part.target).await;
+        let state = state.ok().filter(|state| state.commits > 0)?;
+        let LeasedRun { job, fence, .. } = ground.taken;
         let (head, commits) = (state.head, state.commits);
-        let commit = RunCommit { head, commits, is_leftovers };
-        match self.act_as_runner(org, Command::RunCommit(*job, *fence, commit)).await {
-            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
-            Err(error) => Err(error),
-        }
+        Some(Command::RunCommit(job, fence, RunCommit { head, commits, is_leftovers }))
     }
 
-    /// Records the end of a run, with the job of a reviewer where the settings ask for one. The place it had may be for
-    /// another job, so the loop is woken.
     async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
+        self.work_over_after(ground, None, end).await
+    }
+
+    /// Records the end of a run, with the job of a reviewer where the settings ask for one, and a step before it in the
+    /// same commit. The place it had may be for another job, so the loop is woken.
+    async fn work_over_after(
+        &self,
+        ground: &Ground,
+        before: Option<Command>,
+        end: WorkEnd,
+    ) -> Result<(), EngineError> {
         self.crew_hindered(ground, &end).await?;
         let LeasedRun { org, job, fence } = &ground.taken;
         let (job, fence) = (*job, *fence);
         let settings = self.board_settings(org).await?;
         let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
         let agent = ground.agent.clone();
-        let over =
-            self.act_as_runner(org, Command::WorkEnd { job, fence, end, agent, reviewer }).await;
+        let over = Command::WorkEnd { job, fence, end, agent, reviewer };
+        let steps = before.into_iter().chain([over]).map(|step| (org.clone(), step)).collect();
+        let mut answers = self.act_all_as_runner(steps).await;
         self.runs_nudge();
+        let over = answers.pop().unwrap_or(Err(Refusal::JobLost { job }.into()));
+        for answer in answers {
+            match answer {
+                Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
         match over.and_then(run_of) {
             // Settled, another runner may take it at once.
             Ok(record) if matches!(record.job.state, JobState::Stale { .. }) => {
@@ -526,14 +435,4 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// The name of an agent: `agent:<executor>-<last 6 of its attempt id>`.
-fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
-    let id = attempt.0.to_string();
-    let last = &id[id.len().saturating_sub(6)..];
-    let agent = format!("agent:{executor}-{last}").parse();
-    agent.map_err(|_| {
-        EngineError::Internal(format!("'{executor}' is not a valid name for an agent"))
-    })
 }

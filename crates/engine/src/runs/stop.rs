@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::context::{OpContext, Scope};
 use crate::job::LeasedJob;
-use crate::runs::start::BATCH;
+use crate::runs::admit::BATCH;
 use crate::{Engine, EngineError};
 
 /// How long a stopped agent may take to be gone: the grace period before it is killed, and a little more.
@@ -44,8 +44,8 @@ impl Engine {
         running: &mut JoinSet<()>,
     ) -> Result<usize, EngineError> {
         let mut started = 0;
-        for due in self.parts.store.jobs_due(JobKind::Stop, BATCH).await? {
-            let Some(taken) = self.job_take(due).await? else { continue };
+        let due = self.parts.store.jobs_due(JobKind::Stop, BATCH).await?;
+        for taken in self.jobs_take(due).await? {
             let engine = self.clone();
             running.spawn(async move {
                 let done = engine.keeping(&taken, engine.stop_through(&taken)).await;

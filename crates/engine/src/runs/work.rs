@@ -15,8 +15,9 @@ use callboard_store::Outcome;
 use tokio::time::Instant;
 
 use crate::context::{OpContext, Scope};
+use crate::ports::ExecutorSeen;
+use crate::runs::admit::BATCH;
 use crate::runs::queue::run_of;
-use crate::runs::start::BATCH;
 use crate::task::wait::RunEvent;
 use crate::{Engine, EngineError};
 
@@ -76,6 +77,12 @@ impl Engine {
     /// The names of the agents that can be started here; `None` when this process starts none.
     pub fn executors(&self) -> Option<Vec<String>> {
         self.parts.workshop.as_ref()?.workers.as_ref()?.executors()
+    }
+
+    /// Every executor as this process could start it; empty when it starts none.
+    pub fn executors_seen(&self) -> Vec<ExecutorSeen> {
+        let workers = self.parts.workshop.as_ref().and_then(|shop| shop.workers.as_ref());
+        workers.map(|workers| workers.executors_seen()).unwrap_or_default()
     }
 
     pub async fn work_submit(

@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 
 use async_trait::async_trait;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::actor::Actor;
+use callboard_domain::command::Command;
 use callboard_domain::runs::run::ArtifactName;
+use callboard_domain::runs::usage::RunUsage;
 use callboard_store::Store;
 use tokio::sync::watch;
 
@@ -58,6 +60,17 @@ impl Engine {
         of: u64,
         logs: String,
     ) -> Result<(), EngineError> {
+        self.work_report_keep(taken, of, logs, None).await
+    }
+
+    /// As `work_logs_keep`; what the agent used is recorded in the same commit.
+    pub(super) async fn work_report_keep(
+        &self,
+        taken: &LeasedRun,
+        of: u64,
+        logs: String,
+        used: Option<(Actor, RunUsage)>,
+    ) -> Result<(), EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         let earlier = now.and_then(|now| now.record.run.artifact(ArtifactName::Logs).cloned());
         let earlier = match earlier {
@@ -65,11 +78,14 @@ impl Engine {
             None => String::new(),
         };
         let text = earlier + &logs;
-        let (org, job, fences) = (&taken.org, taken.job, (taken.fence, of));
-        match self.artifact_put_of(org, job, fences, ArtifactName::Logs, text).await {
-            Ok(()) => Ok(self.parts.store.run_tail_drop(job, of).await?),
-            Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
-            Err(error) => Err(error),
+        let LeasedRun { org, job, fence } = taken;
+        let (job, fence) = (*job, *fence);
+        let new = self.artifact_new(org, job, of, ArtifactName::Logs, text).await?;
+        let kept = Command::RunArtifact { job, fence, new };
+        let used = used.map(|(agent, usage)| Command::RunUse { job, fence, agent, usage });
+        match self.run_steps(taken, [kept].into_iter().chain(used).collect()).await? {
+            true => Ok(self.parts.store.run_tail_drop(job, of).await?),
+            false => Ok(()),
         }
     }
 }

@@ -80,7 +80,8 @@ pub struct EventFollow {
 }
 
 impl Engine {
-    /// Follows the events after that number; `None`: from now on. No event after this call's return is missed.
+    /// Follows the events after that number; `None`: from now on. No event after this call's return is missed. A number
+    /// whose next events may have been removed is refused.
     pub async fn event_follow(
         self: &Arc<Self>,
         op: &OpContext,
@@ -96,7 +97,13 @@ impl Engine {
             wanted,
             mail_of: op.principal.kept_to(),
             // A larger number is one of another log or another org, and this org has no event up to it.
-            read: after.unwrap_or(last).min(last),
+            read: match after {
+                Some(after) => {
+                    self.event_gap(op, after).await?;
+                    after.min(last)
+                }
+                None => last,
+            },
             is_behind: true,
             ready: VecDeque::new(),
         };
@@ -192,6 +199,7 @@ impl EventFollow {
     }
 
     async fn read_on(&mut self) -> Result<(), EngineError> {
+        self.engine.event_gap(&self.op, self.read).await?;
         let page = self.engine.event_list(&self.op, self.read, None, PAGE).await?;
         self.is_behind = page.len() == PAGE;
         for event in page {

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::event::{EventTerms, LoggedEvent};
+use callboard_domain::board::column::COUNT_MAX;
+use callboard_domain::event::{EventName, EventTerms, LoggedEvent};
 use callboard_domain::ids::{TaskId, TaskName};
 use callboard_domain::time::Timestamp;
-use callboard_store::{BackQuery, EventQuery};
+use callboard_store::{BackQuery, EventQuery, TaskTitle};
 
 use crate::context::{OpContext, Scope};
 use crate::task::event_follow::may_know;
@@ -26,6 +27,8 @@ pub struct EventPage {
     pub next: Option<u64>,
     /// Whether the page ends because `LOOKED_MAX` numbers were looked through, before it was full.
     pub is_cut: bool,
+    /// Earlier events may have been removed: the log is whole from this number on. Set on the last page.
+    pub whole_from: Option<u64>,
 }
 
 /// A task as lists of events show it.
@@ -52,7 +55,12 @@ impl Engine {
             Some(since) => self.last_before(since, newest).await?,
             None => 0,
         };
-        let lowest = below.saturating_sub(LOOKED_MAX + 1).max(floor);
+        let whole = self.log_floor().await?;
+        // Below the floor of the log only the events of open tasks are left, so their numbers are far apart.
+        let lowest = match below <= whole.seq {
+            true => floor,
+            false => below.saturating_sub(LOOKED_MAX + 1).max(floor),
+        };
         let query = BackQuery {
             before: Some(below),
             after: lowest,
@@ -74,11 +82,43 @@ impl Engine {
             true => last,
             false => is_cut.then_some(lowest + 1),
         };
-        Ok(EventPage { events, next, is_cut })
+        let whole_from = Some(whole.seq).filter(|seq| next.is_none() && floor + 1 < *seq);
+        Ok(EventPage { events, next, is_cut, whole_from })
     }
 
-    /// The number of the last event before a time. Times rise with the numbers, and numbers have no gaps.
-    async fn last_before(&self, at: Timestamp, newest: u64) -> Result<u64, EngineError> {
+    /// How many calls were refused under these conditions, whatever names of events they ask for. The second value says
+    /// whether the count is exact: it stops at `COUNT_MAX`, and a condition on actors, words or a task is looked for in
+    /// the newest `LOOKED_MAX` numbers, as in a page.
+    pub async fn calls_refused(
+        &self,
+        op: &OpContext,
+        terms: &EventTerms,
+    ) -> Result<(usize, bool), EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let store = &self.parts.store;
+        let newest = store.last_seq().await?;
+        let floor = match terms.since {
+            Some(since) => self.last_before(since, newest).await?,
+            None => 0,
+        };
+        let is_searched =
+            terms.task.is_some() || !terms.actors.is_empty() || !terms.words.is_empty();
+        let lowest = newest.saturating_sub(LOOKED_MAX).max(floor);
+        let after = if is_searched { lowest } else { floor };
+        let query = BackQuery {
+            after,
+            names: Some(vec![EventName::CallRefused]),
+            task: terms.task,
+            actors: terms.actors.clone(),
+            words: terms.words.clone(),
+            ..BackQuery::of(op.principal.org.clone(), COUNT_MAX + 1)
+        };
+        let many = store.events_count(query).await?;
+        Ok((many.min(COUNT_MAX), many <= COUNT_MAX && after == floor))
+    }
+
+    /// The number of the last event before a time. Times rise with the numbers.
+    pub(crate) async fn last_before(&self, at: Timestamp, newest: u64) -> Result<u64, EngineError> {
         let (mut low, mut high) = (0, newest);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -99,16 +139,11 @@ impl Engine {
         events: &[LoggedEvent],
     ) -> Result<HashMap<TaskId, EventTask>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        let mut found = HashMap::new();
-        for task in events.iter().filter_map(LoggedEvent::task) {
-            if found.contains_key(&task) {
-                continue;
-            }
-            if let Some(record) = self.parts.store.task(&op.principal.org, task).await? {
-                let task = record.task;
-                found.insert(task.id, EventTask { name: task.name(), title: task.title });
-            }
-        }
-        Ok(found)
+        let mut tasks: Vec<TaskId> = events.iter().filter_map(LoggedEvent::task).collect();
+        tasks.sort_unstable_by_key(|task| task.id);
+        tasks.dedup_by_key(|task| task.id);
+        let titles = self.parts.store.task_titles(&op.principal.org, &tasks).await?;
+        let named = |TaskTitle { id, name, title }| (id, EventTask { name, title });
+        Ok(titles.into_iter().map(named).collect())
     }
 }

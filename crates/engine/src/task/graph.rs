@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRow;
 use callboard_domain::task::graph::TaskGraph;
+use callboard_store::StuckQuery;
 
 use crate::context::{OpContext, Scope};
 use crate::task::query::TaskFilter;
@@ -14,6 +15,17 @@ use crate::{At, Engine, EngineError};
 const READ_MAX: usize = 500;
 /// How far from the longest way a picture reaches that cannot show every task.
 const WAY_DEPTH: usize = 2;
+
+/// How many tasks of a column are looked at to find the longest way.
+const WAY_LOOKED_AT: usize = 1000;
+
+/// The longest chain of open tasks that wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongestWay {
+    pub tasks: usize,
+    /// The title of the last task, for which all others are done.
+    pub to: String,
+}
 
 /// Which tasks a graph shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +54,24 @@ pub struct GraphSeen {
 }
 
 impl Engine {
+    /// The longest way through the open tasks of the caller's project; `None` where none waits for another. Only ids are
+    /// read, so that a board can say this beside its cards.
+    pub async fn longest_way(&self, op: &OpContext) -> Result<Option<LongestWay>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let Some(project) = self.project_of(&op.principal).await? else { return Ok(None) };
+        let query = StuckQuery {
+            org: org.clone(),
+            project: Some(project.id),
+            policy: self.parts.policy.clone(),
+            limit: WAY_LOOKED_AT,
+        };
+        let way = TaskGraph::of_edges(store.deps_open(query).await?).longest_way();
+        let Some(last) = way.last() else { return Ok(None) };
+        let last = store.task_titles(org, &[*last]).await?.pop();
+        Ok(last.map(|last| LongestWay { tasks: way.len(), to: last.title }))
+    }
+
     pub async fn task_graph(
         &self,
         op: &OpContext,

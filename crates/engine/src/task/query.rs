@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
-use callboard_domain::refusal::found::OrNotFound as _;
+use callboard_domain::refusal::found::{OrNotFound as _, events_removed};
+use callboard_domain::retention::LogFloor;
 use callboard_domain::task::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::task::{Task, TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
-pub use callboard_store::AsWork;
+pub use callboard_store::{AsWork, TaskScope};
 use callboard_store::{AttemptQuery, BackQuery, EventQuery, FreeQuery, Project, TaskQuery};
 
 use crate::context::{OpContext, Principal, Scope};
@@ -24,6 +25,7 @@ pub struct TaskFilter {
     pub ready: Option<bool>,
     /// Only tasks that wait for an answer.
     pub blocked: bool,
+    pub scope: TaskScope,
     pub execution: Option<ExecutionState>,
     pub after: Option<Id>,
     pub newest_first: bool,
@@ -96,6 +98,7 @@ impl Engine {
             assignee: filter.assignee,
             ready: filter.ready,
             blocked: filter.blocked,
+            scope: filter.scope,
             execution: filter.execution,
             policy,
             after: filter.after,
@@ -269,6 +272,25 @@ impl Engine {
         let seq = newest.first().map_or(seq, |event| event.seq);
         self.newest_events.keep(org, NewestEvent { seq, looked_to: end });
         Ok(seq)
+    }
+
+    /// Where the log begins to be whole.
+    pub async fn log_floor(&self) -> Result<LogFloor, EngineError> {
+        Ok(self.parts.store.log_floor().await?)
+    }
+
+    /// Refuses a place in the log after which events of the caller's org may have been removed. The refusal names the
+    /// place from which on none is missing.
+    pub(crate) async fn event_gap(&self, op: &OpContext, after: u64) -> Result<(), EngineError> {
+        let floor = self.log_floor().await?;
+        let last = self.last_seq_in(&op.principal.org).await?;
+        if !floor.hides(after, last) {
+            return Ok(());
+        }
+        // The numbers of other orgs stay unknown: the place is that of the org's own events.
+        let first = self.event_list(op, floor.seq - 1, None, 1).await?;
+        let whole = first.first().map_or(last, |event| event.seq - 1);
+        Err(events_removed(after, whole).into())
     }
 
     pub async fn last_seq(&self) -> Result<u64, EngineError> {

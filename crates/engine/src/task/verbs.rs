@@ -164,7 +164,9 @@ impl Engine {
         mut update: TaskUpdate,
     ) -> Result<At<TaskRecord>, EngineError> {
         let first = self.event_list(op, 0, Some(update.task), 1).await?;
-        update.author = first.into_iter().next().map(|event| event.actor);
+        // The beginning of a reopened task's log may have been removed. Then no one counts as its author.
+        let made = first.into_iter().find(|event| event.name == EventName::TaskCreated);
+        update.author = made.map(|event| event.actor);
         self.act_on_task(op, Command::TaskUpdate(update)).await
     }
 

@@ -12,6 +12,7 @@ use crate::workspace::{self, Access, Workspace};
 
 impl LocalAgents {
     pub(super) async fn make_branch(&self, order: PatchOrder) -> Result<Branch, String> {
+        // An address may hold a password or a token, and git repeats the address in its errors.
         let mut secrets = Secrets::default();
         let place = match &order.repo {
             Repo::Local { path, .. } => Some(local::allowed(&self.settings, path)?),
@@ -20,6 +21,7 @@ impl LocalAgents {
         let remote = match (&order.repo, &place) {
             (Repo::Git { url, .. }, _) => Some(url.clone()),
             (Repo::Local { .. }, Some(place)) if order.push => {
+                // Asked before any work: a branch that cannot be pushed is not made.
                 let origin = workspace::origin(place).await.map_err(GitFault::words)?;
                 Some(origin.ok_or("the repository has no remote called origin")?)
             }
@@ -31,6 +33,7 @@ impl LocalAgents {
         let folder = self.folder(&order.job, order.attempt).await?;
         let local = place.as_deref().unwrap_or(Path::new(""));
         let access = Access { local, has_tokens: order.has_tokens, caches: &self.caches };
+        // Without files: a commit can be made from a patch with an index alone.
         let workspace = Workspace::bare(folder, &order.repo, access).await;
         let workspace = workspace.map_err(|cause| secrets.hidden(&cause))?;
         let made = self.placed(&workspace, &order, place.as_deref(), remote.as_deref()).await;
@@ -55,10 +58,12 @@ impl LocalAgents {
         let head = workspace.branch(place, name, patch, message).await?;
         let protocols = self.caches.protocols();
         if let Some(place) = place {
+            // The only write to a repository that an agent worked on: a new branch that was asked for.
             workspace.give(place, name).await?;
         }
         match (remote, place) {
             (Some(remote), None) => {
+                // Whether the user's git credentials may be used depends on the host and on who asked.
                 let way = self.caches.way(remote, order.has_tokens).await?;
                 workspace.push((remote, &way), name, protocols).await?;
             }
@@ -70,6 +75,7 @@ impl LocalAgents {
         Ok(head)
     }
 
+    /// `None` for a branch of a repository that is not on this machine.
     pub(super) async fn look_at_branch(&self, branch: &Branch, base: &str) -> Option<BranchState> {
         let place = PathBuf::from(&branch.repo).canonicalize().ok()?;
         let state = workspace::state(&place, &branch.name, &branch.head, base).await;

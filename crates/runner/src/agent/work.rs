@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_engine::ports::{Asks, Printout, Saying, Up, WorkCall, WorkReport, Worked, Workers};
+use callboard_engine::ports::{
+    Asks, ExecutorSeen, Printout, Saying, Up, WorkCall, WorkReport, Worked, Workers,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -14,12 +16,12 @@ use super::{LocalAgents, own_variables, quiet_git};
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
 use crate::executor::mcp::BoardServer;
-use crate::executor::{ExecutorReport, McpBy};
+use crate::executor::{ExecutorReport, ExecutorSettings, McpBy};
 use crate::guarded::WorktreeDirs;
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
-use crate::sandbox::port_of_its_own;
+use crate::sandbox::{SandboxHeld, port_of_its_own};
 use crate::terminal::{self, OpenTerminal};
 
 #[async_trait]
@@ -58,6 +60,19 @@ impl Workers for LocalAgents {
     fn executors(&self) -> Option<Vec<String>> {
         let path = environment::value(&self.settings.environment, "PATH");
         Some(self.settings.executors.found(path).map(str::to_owned).collect())
+    }
+
+    fn executors_seen(&self) -> Vec<ExecutorSeen> {
+        let path = environment::value(&self.settings.environment, "PATH");
+        let (executors, held) = (&self.settings.executors, SandboxHeld::here());
+        let seen = |executor: &ExecutorSettings| ExecutorSeen {
+            name: executor.name.clone(),
+            program: executor.command.first().cloned().unwrap_or_default(),
+            is_found: executors.named(&executor.name, path).is_some(),
+            confined: self.settings.sandbox.confines(executor.own_sandbox, held),
+            variables: executor.env.clone(),
+        };
+        executors.all().map(seen).collect()
     }
 
     fn printout(&self, job: &str, attempt: u32) -> Option<Box<dyn Printout>> {
@@ -124,6 +139,8 @@ impl LocalAgents {
             call.variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let door = server.as_ref().map(BoardServer::variables).unwrap_or_default();
         let model = if call.model.is_empty() { &executor.default_model } else { &call.model };
+        let env = [variables.base, git, variables.named, own, given, door].concat();
+        log.variables(&env);
         let mut live = Live::create(folder.path());
         let terminal = match &call.terminal {
             Some(wish) => {
@@ -157,7 +174,7 @@ impl LocalAgents {
             prompt: call.prompt.clone(),
             workdir: &call.folder,
             scratch: &scratch,
-            env: [variables.base, git, variables.named, own, given, door].concat(),
+            env,
             leash,
             confinement,
             output_bytes_max: self.settings.artifact_bytes_max,
@@ -173,6 +190,7 @@ impl LocalAgents {
             terminal.close().await;
         }
         log.usage = ran.usage;
+        log.exit(ran.exit.as_deref());
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         // The scratch folder goes, and with it the file that holds the token.

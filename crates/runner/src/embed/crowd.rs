@@ -6,12 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use callboard_engine::ports::EmbedFault;
 use tokio::sync::oneshot;
 
+/// Embedding is work for the processor, and the machine has agents to run besides.
 const THREADS_MAX: usize = 4;
 
 type Answer = Result<Vec<Vec<f32>>, EmbedFault>;
 pub(super) type Worker = Box<dyn Fn(&str) -> Vec<f32> + Send + Sync>;
 type Load = Box<dyn FnOnce() -> Result<Worker, String> + Send>;
 
+/// Dropping the crowd ends its threads after the text that each works on.
 pub(super) struct Crowd(Arc<CrowdShared>);
 
 struct CrowdShared {
@@ -20,9 +22,13 @@ struct CrowdShared {
 }
 
 struct CrowdState {
+    /// Taken by the first job.
     load: Option<Load>,
+    /// Why the model could not be loaded. It is not tried again: a file that is damaged stays so.
     broken: Option<String>,
+    /// Jobs that are not answered yet, in the order they came.
     jobs: Vec<EmbedJob>,
+    /// The number of the newest job.
     next: u64,
     closing: bool,
 }
@@ -30,7 +36,9 @@ struct CrowdState {
 struct EmbedJob {
     id: u64,
     texts: Vec<String>,
+    /// How many texts the threads have taken, from the front.
     taken: usize,
+    /// The vectors by the place of their texts, because threads finish in any order.
     done: Vec<Option<Vec<f32>>>,
     reply: oneshot::Sender<Answer>,
 }
@@ -68,6 +76,7 @@ impl Crowd {
         answer?.await.map_err(|_| gone())?
     }
 
+    /// Queues a job. The state is locked throughout, so that two first jobs load one model.
     fn give(&self, texts: Vec<String>) -> Result<oneshot::Receiver<Answer>, EmbedFault> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.0.state();
@@ -136,6 +145,7 @@ fn take(shared: &CrowdShared) -> Option<(u64, usize, String)> {
         if state.closing {
             return None;
         }
+        // A caller that went away, as a search that ran out of time does, costs no more work.
         state.jobs.retain(|job| !job.reply.is_closed());
         let open = state.jobs.iter_mut().filter(|job| job.left() > 0);
         if let Some(job) = open.min_by_key(|job| job.left()) {
@@ -149,6 +159,7 @@ fn take(shared: &CrowdShared) -> Option<(u64, usize, String)> {
 
 fn put(shared: &CrowdShared, id: u64, index: usize, vector: Vec<f32>) {
     let mut state = shared.state();
+    // The job was given up meanwhile.
     let Some(place) = state.jobs.iter().position(|job| job.id == id) else { return };
     state.jobs[place].done[index] = Some(vector);
     if state.jobs[place].done.iter().all(Option::is_some) {

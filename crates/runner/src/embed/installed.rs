@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 const FILES: [&str; 3] = ["model.safetensors", "tokenizer.json", "config.json"];
+/// Written beside the files of a known model, with its name and the scale of its cosines.
 const MANIFEST: &str = "callboard.json";
 
 /// A model that is known to work, by its weights.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 pub(super) struct Weights {
     bytes: Vec<u8>,
     contents: HashMap<String, Tensor>,
+    /// Where the numbers begin; offsets of tensors count from here.
     data: usize,
 }
 
@@ -19,6 +20,7 @@ struct Tensor {
     data_offsets: [usize; 2],
 }
 
+/// The file begins with the length of its table, as a little-endian u64.
 const LENGTH_BYTES: usize = 8;
 
 impl Weights {
@@ -31,6 +33,7 @@ impl Weights {
         let length = bytes.get(..LENGTH_BYTES).and_then(|b| b.try_into().ok());
         let length = u64::from_le_bytes(length.ok_or("is too short")?);
         let length = usize::try_from(length).map_err(|_| "has a damaged header")?;
+        // Every length comes from the file, so none may overflow or reach past its end.
         let data = LENGTH_BYTES.checked_add(length).ok_or("has a damaged header")?;
         let header = bytes.get(LENGTH_BYTES..data).ok_or("is too short")?;
         let table: HashMap<String, serde_json::Value> =

@@ -66,6 +66,7 @@ impl WordPiece {
                 break;
             }
         }
+        // Room for the last marker, which the model expects at the end of every text.
         pieces.truncate(most.saturating_sub(1));
         pieces.push(self.last);
         pieces

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Call, failed, not_started};
+use super::command::{Call, ended_as, failed, not_started};
 use super::heard::Heard;
 use super::mcp;
 use super::usage::Reported;
@@ -58,6 +58,7 @@ pub(crate) async fn run(
         Err(error) => return not_started(executor, &error),
     };
     let stderr = text_of(&ended.stderr.ends());
+    let exit = Some(ended_as(&ended.ending, ended.signal));
     let said = match (ended.ending, turn) {
         (ProcessEnd::Canceled | ProcessEnd::TimedOut, _) => ExecutorReport::Stopped,
         (ProcessEnd::Exited(_), Some(Ok(reason)))
@@ -76,7 +77,7 @@ pub(crate) async fn run(
             ExecutorReport::Failed(failed(executor, code, ended.signal, &stderr))
         }
     };
-    Ran { said, stdout: heard.transcript(), stderr, usage: reported.usage() }
+    Ran { said, stdout: heard.transcript(), stderr, usage: reported.usage(), exit }
 }
 
 enum Broken {

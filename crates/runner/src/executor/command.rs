@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_domain::runs::notes::exit_words;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -167,6 +168,7 @@ pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
         OutputFrom::Json(_) => usage::printed(&String::from_utf8_lossy(&stdout.tail)),
         OutputFrom::Text | OutputFrom::File => None,
     };
+    let exit = Some(ended_as(&ended.ending, ended.signal));
     let said = match ended.ending {
         ProcessEnd::TimedOut | ProcessEnd::Canceled => ExecutorReport::Stopped,
         ProcessEnd::Exited(Some(code)) if executor.success_codes.contains(&code) => {
@@ -176,7 +178,7 @@ pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
             ExecutorReport::Failed(failed(executor, code, ended.signal, &stderr_text))
         }
     };
-    Ran { said, stdout: stdout_text, stderr: stderr_text, usage }
+    Ran { said, stdout: stdout_text, stderr: stderr_text, usage, exit }
 }
 
 pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran {
@@ -186,7 +188,16 @@ pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran
         _ => format!("Executor '{}' cannot be started: {error}", executor.name),
     };
     let (stdout, stderr) = Default::default();
-    Ran { said: ExecutorReport::NotStarted(words), stdout, stderr, usage: None }
+    Ran { said: ExecutorReport::NotStarted(words), stdout, stderr, usage: None, exit: None }
+}
+
+/// How a program ended, for the notes of its run.
+pub(super) fn ended_as(ending: &ProcessEnd, signal: Option<i32>) -> String {
+    match ending {
+        ProcessEnd::Exited(code) => exit_words(*code, signal),
+        ProcessEnd::TimedOut => "ended by the time limit".into(),
+        ProcessEnd::Canceled => "ended by the server".into(),
+    }
 }
 
 /// The failure in words: exit code and the last line of stderr.

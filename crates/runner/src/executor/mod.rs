@@ -45,6 +45,10 @@ impl Executors {
         self.all.iter().map(|executor| executor.name.as_str())
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ExecutorSettings> {
+        self.all.iter()
+    }
+
     /// The names of the executors whose program is found.
     pub(crate) fn found(&self, path: Option<&OsStr>) -> impl Iterator<Item = &str> {
         self.names().filter(move |name| self.named(name, path).is_some())
@@ -92,6 +96,8 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
     /// The tokens and the cost, if the program reported them.
     pub(crate) usage: Option<RunUsage>,
+    /// How the program ended, in words; `None` for one that did not start.
+    pub(crate) exit: Option<String>,
 }
 
 pub(crate) enum ExecutorReport {

@@ -12,6 +12,7 @@ pub(super) struct Wire {
     from: BufReader<pipe::Receiver>,
     /// The part of a line that was read so far.
     line: Vec<u8>,
+    /// The cap of a line. An agent must not fill this process's memory.
     line_bytes_max: usize,
     last_id: u64,
 }
@@ -76,6 +77,7 @@ impl Wire {
             let room = self.line_bytes_max.saturating_sub(self.line.len());
             let mut some = (&mut self.from).take(room as u64);
             some.read_until(b'\n', &mut self.line).await.ok()?;
+            // The end of the stream, or a line above the cap. The rest of such a line is no message.
             if self.line.last() != Some(&b'\n') {
                 return None;
             }
@@ -118,5 +120,6 @@ fn words(error: &Value) -> String {
         data => data["details"].as_str().unwrap_or_default().to_owned(),
     };
     let words = if detail.is_empty() { message.into() } else { format!("{message}: {detail}") };
+    // Shown to people; an agent may put a whole trace into its error.
     words.chars().take(500).collect()
 }

@@ -29,6 +29,7 @@ const REDIRECTS_MAX: usize = 3;
 const PER_PAGE: usize = 100;
 /// GitHub lists at most 3,000 files, so 30 pages are enough for any list.
 const PAGES_MAX: usize = 30;
+/// A forge may answer with a whole page of HTML.
 const WORDS_CHARS_MAX: usize = 300;
 
 /// One forge: its API root, its token, and the connection pool, which is made at the first request.
@@ -75,6 +76,7 @@ impl Api {
             TokenOrigin::of(&uri).filter(|_| is_root).ok_or(ForgeSettingsError::Url(kind))?;
         let authorization = HeaderValue::try_from(format!("Bearer {}", token.reveal()));
         let mut authorization = authorization.map_err(|_| ForgeSettingsError::Token(kind))?;
+        // Debug output of headers then hides the value.
         authorization.set_sensitive(true);
         let root = url.trim_end_matches('/').to_owned();
         let (token, wire) = (token.clone(), OnceCell::new());
@@ -292,6 +294,7 @@ impl Api {
             return ForgeFault::Unavailable { words, retry_after: Some(wait) };
         }
         match *status {
+            // Forges also answer 404 for what the token may not see.
             StatusCode::NOT_FOUND | StatusCode::GONE => ForgeFault::NotFound,
             StatusCode::UNAUTHORIZED => {
                 self.refused(&format!("it does not accept the token: {words}"))
@@ -316,6 +319,7 @@ impl Api {
     }
 
     fn words(&self, words: &str) -> String {
+        // The token goes first: a cut in the middle of it would leave a part.
         let clean = words.replace(self.token.reveal(), "(secret)");
         let clean = clean.chars().map(|c| if c.is_control() { ' ' } else { c });
         let clean: String = clean.take(WORDS_CHARS_MAX).collect();
@@ -325,6 +329,7 @@ impl Api {
 
 impl TokenOrigin {
     fn of(uri: &Uri) -> Option<Self> {
+        // An address such as `https://github.com@other.example` shows a host that it does not reach.
         let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
         let usual = match scheme.as_str() {

@@ -23,6 +23,7 @@ pub(super) fn limit(
         .any(|name| number(headers, name) == Some(0));
     let is_limit = match status {
         StatusCode::TOO_MANY_REQUESTS => true,
+        // GitHub answers 403 for its limits, and also for missing rights, which no wait mends.
         StatusCode::FORBIDDEN => {
             used_up
                 || headers.contains_key(RETRY_AFTER)

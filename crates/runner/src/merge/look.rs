@@ -17,6 +17,7 @@ use crate::worktree::{
 pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
     let commit = match &part.plan {
         MergePlan::Commit { commit, .. } | MergePlan::AlreadyThere { commit } => commit,
+        // Nothing will be merged, so the branch itself has the files.
         MergePlan::Nothing => &part.head,
     };
     if let MergeFrom::Worktree { worktree, .. } = &part.from

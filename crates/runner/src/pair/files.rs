@@ -72,6 +72,7 @@ impl<'a> Files<'a> {
         let (folder, name) = path.split_once('/').unwrap_or((".", path));
         let write = || -> rustix::io::Result<()> {
             let folder = self.open_folder(folder)?;
+            // Unlinked and created anew below the folder's descriptor: a link of an agent is never followed.
             let draft = format!(".{name}.new");
             match rustix::fs::unlinkat(&folder, &draft, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}

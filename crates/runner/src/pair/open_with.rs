@@ -26,6 +26,7 @@ pub(super) fn commands(
     }
 }
 
+/// Links for a client that shows them. Editors open their own scheme; a tmux session has no link.
 pub(super) fn links(
     backend: PairBackend,
     place: &Path,
@@ -52,6 +53,7 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// The path for a URL, byte for byte: a path need not be UTF-8.
 fn encoded(path: &Path) -> String {
     let mut text = String::new();
     for byte in path.as_os_str().as_bytes() {

@@ -10,6 +10,7 @@ use crate::wire::cause;
 
 pub(super) struct Events {
     body: Incoming,
+    /// A server may answer a request either way, as Streamable HTTP of MCP allows.
     is_stream: bool,
     is_over: bool,
     unread: Unread,
@@ -62,6 +63,7 @@ struct Unread {
     bytes: Vec<u8>,
     /// Up to here the bytes hold no line end.
     looked_at: usize,
+    /// The `data:` lines of the event that is being read.
     data: Vec<u8>,
 }
 
@@ -87,6 +89,7 @@ impl Unread {
             self.looked_at = self.bytes.len();
             return None;
         };
+        // What is left stays for the next line; `looked_at` saves a second look at bytes of a long line.
         let rest = self.bytes.split_off(self.looked_at + end + 1);
         let mut line = std::mem::replace(&mut self.bytes, rest);
         self.looked_at = 0;

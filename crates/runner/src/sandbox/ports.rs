@@ -14,6 +14,7 @@ const USUAL: [u16; 2] = [443, 80];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SandboxPorts {
     Any,
+    /// These ports, at any address: Landlock judges ports alone.
     Only(Vec<RangeInclusive<u16>>),
 }
 
@@ -62,6 +63,7 @@ impl SandboxPorts {
         let Self::Only(configured) = self else { return Self::Any };
         let given = given_by_the_system();
         let given = match board.filter(|port| given.contains(port)) {
+            // The board has a port of the system when its own was taken.
             Some(board) => vec![*given.start()..=board - 1, board + 1..=*given.end()],
             None => vec![given],
         };
@@ -88,6 +90,7 @@ fn given_by_the_system() -> RangeInclusive<u16> {
     let mut ends = text.split_whitespace().filter_map(|end| end.parse().ok());
     match (ends.next(), ends.next()) {
         (Some(first), Some(last)) if first > 0 && last < u16::MAX => first..=last,
+        // Linux's default, for other systems and for a range that includes the last port.
         _ => 32768..=60999,
     }
 }
@@ -135,6 +138,7 @@ fn port_in(variable: &str, value: &str) -> Option<u16> {
         None if is_proxy => value,
         None => return None,
     };
+    // Behind the last `@`: a password may hold a colon.
     let host = rest.split(['/', '?', '#']).next()?.rsplit('@').next()?;
     let (_, port) = host.rsplit_once(':')?;
     port.parse().ok().filter(|port| *port > 0)

@@ -25,6 +25,7 @@ impl Addresses {
 }
 
 /// A host that is an address itself and needs no lookup.
+/// The resolver below never sees such a host, so it is judged apart.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -42,6 +43,7 @@ impl Service<Name> for Addresses {
 
     /// Resolves a name to all of its addresses or fails: a name with one private address is no public server.
     fn call(&mut self, name: Name) -> Self::Future {
+        // Judged where the connection is made: a name that is asked twice may answer differently (DNS rebinding).
         let addresses = *self;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;

@@ -24,6 +24,7 @@ pub(super) async fn make(
     folder: &Path,
     order: &WorktreeOrder,
 ) -> Result<WorktreeMade, WorktreeFault> {
+    // Names and branches come from callers, and both become arguments of git.
     let path = place(folder, &order.repo, &order.name)?;
     for branch in [&order.branch.new, &order.base] {
         if !is_branch_name(branch) {
@@ -34,9 +35,11 @@ pub(super) async fn make(
         return Ok(WorktreeMade { worktree: found, base: None });
     }
     if order.fetch && order.base_from != BaseFrom::Local {
+        // Before the lock: a slow remote keeps no other task waiting.
         fetch(&order.repo, &order.base).await;
     }
     let _turn = repo_lock(&order.repo, "worktrees").await?;
+    // Looked at again: another process may have made the worktree meanwhile.
     if let Some(found) = usable(&order.repo, &path, &order.branch).await? {
         return Ok(WorktreeMade { worktree: found, base: None });
     }
@@ -44,6 +47,7 @@ pub(super) async fn make(
     let kept = clear(&order.repo, &path, &base.commit).await?;
     hide_folder(&order.repo, &path).await?;
     if let Some(branch) = kept {
+        // `-f`, because git still lists the deleted folder as the one that has this branch.
         add_unfiltered(&order.repo, &path, &["-f"], OsStr::new(&branch)).await?;
         let worktree = Worktree { repo: order.repo.clone(), path: real(path)?, branch };
         return Ok(WorktreeMade { worktree, base: None });
@@ -69,6 +73,7 @@ pub(super) async fn find(
     }
 }
 
+/// The folder of a task's worktree. A name is one part of a path, never an option and never hidden.
 pub(super) fn place(folder: &Path, repo: &Path, name: &str) -> Result<PathBuf, WorktreeFault> {
     let is_char = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_char) {
@@ -161,6 +166,7 @@ async fn clear(repo: &Path, path: &Path, base: &str) -> Result<Option<String>, W
     Git::writing(repo).ask(&[&remove[..], &[place.as_os_str()]].concat()).await?;
     let Some(branch) = branch else { return Ok(None) };
     let Some(head) = Tips::of(repo, &branch).await?.local else { return Ok(None) };
+    // The branch of a half-made worktree goes only if the base has all of its commits.
     if is_ancestor(repo, &head, base).await? {
         let name = format!("refs/heads/{branch}");
         Git::writing(repo).ask(&["update-ref", "-d", &name, &head]).await?;

@@ -27,6 +27,7 @@ impl Held {
 
     fn write(&self, folder: &Path) -> io::Result<()> {
         let Self { block, task, worktree } = self;
+        // One name for all drafts is enough: the lock admits one writer at a time.
         let draft = folder.join(".new");
         fs::write(&draft, format!("{}\n{task}\n{}\n", block.count, worktree.display()))?;
         fs::rename(draft, folder.join(block.first.to_string()))
@@ -44,6 +45,7 @@ pub(super) fn take(
         return Ok(None);
     }
     fs::create_dir_all(folder)?;
+    // Processes of several projects take blocks from one folder.
     let _turn = lock(folder)?;
     let mut held: Vec<Held> = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {
@@ -56,6 +58,7 @@ pub(super) fn take(
     let in_range = |block: &PortBlock| {
         block.count == range.count && block.first >= range.first && block.last() <= range.last
     };
+    // A task keeps its block while its worktree lives, so that addresses in its files stay right.
     if let Some(own) = held.iter().find(|held| held.task == task && in_range(&held.block)) {
         return Ok(Some(own.block));
     }

@@ -114,6 +114,7 @@ async fn prepare(
     let include = include_of(repo)?;
     let digest = commands.recipe().digest(repo, &include);
     let known = Record::read(&common, &place);
+    // The digest covers the setup command, the links and the list of copies. After a change of them all is done again.
     if known.is_ready && known.recipe == digest {
         return Ok(WorktreeReady { ports, setup_log: None });
     }

@@ -29,20 +29,24 @@ pub(crate) async fn rebase_onto(
     must_stand_on_its_branch(worktree, &tree).await?;
     let target = name.to_owned();
     let head = tree.head().await?;
+    // Nothing to do: the branch has the newest target already.
     if is_ancestor(&worktree.repo, onto, &head).await? {
         return Ok(Rebased::Onto { target, head });
     }
     let fork = fork(&worktree.repo, &head, onto).await?;
     let mut args = vec!["rebase", "-q", "--no-fork-point", "--empty=drop"];
+    // The target has the commits up to `base` as a squash. Only those after it are moved.
     if fork.is_squashed {
         args.extend(["--onto", onto, &fork.base]);
     } else {
         args.push(onto);
     }
+    // Written down first, so that a process that comes after a crash here puts the branch back.
     hold.begin_rebase()?;
     let answer = signing(tree.git(), tree.writing()).await?.patiently().answer(&args).await;
     let unmerged =
         ["diff-files", "--name-only", "--diff-filter=U", "-z", "--ignore-submodules=dirty"];
+    // Asked before the rebase is ended, which forgets the conflicts.
     let files = names(&tree.git().ask(&unmerged).await.unwrap_or_default());
     hold.end_rebase(&tree).await?;
     let answer = answer?;

@@ -17,6 +17,7 @@ pub(super) async fn remove(
     worktree: &Worktree,
     target: &str,
 ) -> Result<WorktreeRemoved, WorktreeFault> {
+    // Held over the look and the removal: no other process makes or removes a worktree in between.
     let _turn = repo_lock(&worktree.repo, "worktrees").await?;
     let folder = remove_folder(worktree).await?;
     if folder == Removal::Removed {
@@ -87,6 +88,7 @@ async fn work_in(tree: &AgentTree, hold: &Hold) -> Result<Option<String>, Worktr
         return Ok(Some("it is in the middle of a rebase".into()));
     }
     if stands_on(tree).await?.is_none() {
+        // A detached HEAD: its commits are safe only if a branch holds them.
         let containing = ["for-each-ref", "--count=1", "--contains", "HEAD", "refs/heads"];
         if tree.git().ask(&containing).await?.is_empty() {
             return Ok(Some("its commits are on no branch".into()));
@@ -139,6 +141,7 @@ async fn adds_nothing(repo: &Path, base: &str, head: &str, tip: &str) -> Result<
     let trees = text(&git.ask(&["rev-parse", &trees[0], &trees[1], &trees[2]]).await?);
     let trees: Vec<&str> = trees.lines().collect();
     let [of_base, of_head, of_tip] = trees.as_slice() else { return Ok(false) };
+    // No change at all: the commits undo each other, and are kept as they are.
     if of_base == of_head {
         return Ok(false);
     }

@@ -11,6 +11,7 @@ use crate::git::{Git, GitFault, public_url};
 use crate::run_log::Secrets;
 use crate::workspace;
 
+/// Enough for a push; a remote that does not answer must not hold its caller for ever.
 const TIME_MAX: Duration = Duration::from_secs(120);
 
 pub(super) async fn share(order: &ShareOrder) -> Result<Branch, WorktreeFault> {
@@ -39,7 +40,9 @@ pub(super) async fn share(order: &ShareOrder) -> Result<Branch, WorktreeFault> {
 /// Pushes the branch and returns the commit that `origin` then has.
 async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, WorktreeFault> {
     let ShareOrder { repo, branch, may_rewrite, .. } = order;
+    // The remote is asked, not the remote-tracking branch: that may be days old.
     let [there, base_there] = at_origin(repo, [branch, base]).await?;
+    // A forge opens no request against a branch that it does not have.
     if base_there.is_none() {
         let known = Tips::of(repo, base).await?.local;
         known.ok_or_else(|| WorktreeFault::NoBranch(base.into()))?;
@@ -47,6 +50,7 @@ async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, Wo
     }
     let (here, there) = match (tips.local, there) {
         (None, None) => return Err(WorktreeFault::NoBranch(branch.clone())),
+        // There is no such branch here, but origin has it from an earlier push.
         (None, Some(there)) => return Ok(there),
         (Some(here), None) => {
             push(repo, branch, None).await?;
@@ -65,6 +69,7 @@ async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, Wo
     if is_here && is_ancestor(repo, &there, &here).await? {
         push(repo, branch, None).await?;
     } else if *may_rewrite && tips.remote.as_ref() == Some(&there) {
+        // After a rebase. origin still has the commit that was last seen here, so nothing unseen is overwritten.
         push(repo, branch, Some(&there)).await?;
     } else {
         let words = format!("origin has commits of {branch} that are not here: fetch them first");
@@ -73,6 +78,8 @@ async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, Wo
     Ok(here)
 }
 
+/// Moves a local branch forward to `origin` after a merge at the forge. A branch that is checked out, or has commits of
+/// its own, stays: the user moves it.
 pub(super) async fn follow(repo: &Path, branch: &str) -> Result<(), WorktreeFault> {
     fetch(repo, branch).await;
     let Tips { local: Some(here), remote: Some(there) } = Tips::of(repo, branch).await? else {
@@ -83,6 +90,7 @@ pub(super) async fn follow(repo: &Path, branch: &str) -> Result<(), WorktreeFaul
         return Ok(());
     }
     let name = format!("refs/heads/{branch}");
+    // `here` at the end makes git refuse when the branch moved meanwhile.
     let set = ["update-ref", "-m", "callboard: merged at the forge", &name, &there, &here];
     Ok(Git::writing(repo).ask(&set).await.map(drop)?)
 }

@@ -8,6 +8,8 @@ mod checks;
 mod embed;
 mod fixture;
 mod forge;
+mod head;
+mod issuer;
 mod processes;
 mod pulls;
 #[path = "../../../store/tests/it/skipped.rs"]

@@ -59,6 +59,7 @@ impl Crew {
             policy: Arc::new(Policy::default()),
             quotas: Quotas::default(),
             sweep_every: SWEEP_EVERY,
+            retention: Default::default(),
             machine: "here".into(),
             checks: Some(Arc::new(LocalChecks::new(true))),
             runner: "runner:test".parse().expect("an actor"),
@@ -75,6 +76,7 @@ impl Crew {
             board: Default::default(),
             crew: Default::default(),
             agents: Some(Arc::new(LocalAgents::new(AgentSettings::new(home, folder)))),
+            issuer: None,
             courier: None,
             workshop: Some(Workshop {
                 worktrees: worktrees.clone(),

@@ -40,6 +40,7 @@ pub struct CardQuery {
     pub project: Option<i64>,
     /// Empty: of every phase.
     pub phases: Vec<Phase>,
+    /// Tasks to leave out.
     pub without: Vec<TaskId>,
     /// Each word stands in the title or in the body; in lower case, as far as it is ASCII. The search covers the
     /// newest `SEARCHED_MAX` of the tasks that the rest of the query finds.
@@ -74,6 +75,7 @@ pub struct CardRow {
 
 impl CardRow {
     /// The row as it stands at `now`.
+    /// A lease that is over shows as released, though no sweep has written that yet.
     pub fn as_of(mut self, policy: &Policy, now: Timestamp) -> Self {
         settle(&mut self.task, self.newest.as_mut(), policy, now);
         settle_deps(&mut self.deps, policy, now);

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
 use callboard_domain::board::column::{COUNT_MAX, CardOrder, Column, DEPS_NAMED_MAX, OpenDep};
 use callboard_domain::board::filter::{CheckFilter, FilterTerm, FilterWants};
@@ -21,18 +20,26 @@ use callboard_domain::time::Timestamp;
 
 use crate::StoreError;
 use crate::board::cards::SEARCHED_MAX;
+use crate::board::progress::EpicProgress;
+use crate::board::terms::{checks, condition, of_epic};
 use crate::table::attempt::ATTEMPT;
 use crate::table::comment::COMMENT;
 use crate::table::event::EVENT;
 use crate::table::task::{TASK, TASK_FROM};
 use crate::table::{Cells, RowReader};
-use crate::task::filter::{Filter, Value, pattern};
+use crate::task::filter::{Filter, Value};
 
 /// Reads for the board of a person.
 #[async_trait]
 pub trait BoardStore: Send + Sync {
     /// Columns of the board, as tasks stand now, leases judged. Plans are left out.
     async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError>;
+    /// How many tasks of these columns have a failing check, among the first `COUNT_MAX` tasks of each column and
+    /// project. The limit of the query is ignored.
+    async fn tasks_failing(&self, query: ColumnsQuery) -> Result<usize, StoreError>;
+    /// Open deps of open tasks as pairs of the dep and the task that waits for it. Plans are left out. The first
+    /// `limit` tasks of each column but Ready and Done are looked at.
+    async fn deps_open(&self, query: StuckQuery) -> Result<Vec<(TaskId, TaskId)>, StoreError>;
     /// Tasks that wait for an answer to their block, as they stand now; the oldest first.
     async fn tasks_stuck(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
     /// Tasks that have not been handed over and whose holders have been silent for too long; the lease that ends first
@@ -47,6 +54,8 @@ pub trait BoardStore: Send + Sync {
         tasks: &[TaskId],
         policy: &Policy,
     ) -> Result<Vec<BoardRow>, StoreError>;
+    /// Names and titles of these tasks, in any order; unknown and removed ones are left out.
+    async fn task_titles(&self, org: &str, tasks: &[TaskId]) -> Result<Vec<TaskTitle>, StoreError>;
     /// Tasks that wait for this one, as they stand now, the oldest first.
     async fn tasks_waiting_for(
         &self,
@@ -82,6 +91,10 @@ pub trait BoardStore: Send + Sync {
     async fn plans_open(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError>;
 }
 
+/// The columns whose tasks may wait for others.
+pub(crate) const WAITING: [Column; 3] = [Column::Blocked, Column::Working, Column::Review];
+/// So many open deps of one task are read for a graph.
+const EDGES_MAX: usize = 100;
 /// How many events of a task are searched for runs of its checks.
 pub(crate) const CHECKS_LOOKED_AT: usize = 500;
 
@@ -134,15 +147,24 @@ pub struct BoardAround {
     pub deps: Vec<OpenDep>,
 }
 
-/// An epic with the number of its tasks, counted up to `COUNT_MAX`.
+/// A task as lists name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EpicProgress {
+pub struct TaskTitle {
     pub id: TaskId,
     pub name: TaskName,
     pub title: String,
-    pub closed: usize,
-    pub tasks: usize,
 }
+
+impl TaskTitle {
+    pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Self, R::Error> {
+        let id = row.task()?;
+        let name = TaskName { prefix: id.prefix, number: row.count()? };
+        Ok(Self { id, name, title: row.text()? })
+    }
+}
+
+/// The columns of `TaskTitle::read`.
+pub(crate) const TITLE: &str = "t.id, t.prefix, t.number, t.title";
 
 impl BoardRow {
     /// The row as it stands at `now`.
@@ -219,16 +241,32 @@ impl Shelf {
         }
     }
 
+    /// The states of the kept counts that make up this shelf; `None` where a time bounds it, or a block.
+    fn states(self) -> Option<&'static str> {
+        match self {
+            Shelf::Column(Column::Blocked) => Some("'blocked', 'blocker'"),
+            Shelf::Column(Column::Ready) => Some("'ready'"),
+            Shelf::Column(Column::Working) => Some("'working'"),
+            Shelf::Column(Column::Review) => Some("'review'"),
+            Shelf::Column(Column::Done) | Shelf::Stuck => None,
+        }
+    }
+
     /// How many rows are read.
     pub fn limit(self, wanted: usize) -> usize {
         if self == Shelf::Column(Column::Working) { COUNT_MAX + 1 } else { wanted }
     }
 }
 
-/// The statements of a shelf: its rows, and their number. Both use every value.
+/// The statements of a shelf. Each uses every value.
 pub(crate) struct ShelfSql {
     pub rows: String,
+    /// The number of all rows.
     pub count: String,
+    /// How many of the first `COUNT_MAX` rows have a failing check.
+    pub failing: String,
+    /// The open deps of the first rows, each beside the task that waits for it: the columns of `read_edge`.
+    pub deps: String,
     pub filter: Filter,
 }
 
@@ -288,9 +326,15 @@ impl ShelfSql {
             false => format!("{} f CROSS JOIN tasks t ON t.id = f.id", best("t.id", limit)),
         };
         let limit = shelf.limit(query.limit);
+        // SQLite goes through the found ids in their order, and stops at the limit. Another ORDER BY would read all of
+        // them first. `pages` sorts the rows of every project.
+        let order = match (is_postgres, is_searched) {
+            (false, true) => String::new(),
+            _ => format!("ORDER BY {order}"),
+        };
         let rows = format!(
             "SELECT {TASK}, {ATTEMPT} FROM {} LEFT JOIN tasks p ON p.id = t.parent \
-             LEFT JOIN attempts a ON a.id = t.newest_attempt {wanted} ORDER BY {order} LIMIT {limit}",
+             LEFT JOIN attempts a ON a.id = t.newest_attempt {wanted} {order} LIMIT {limit}",
             from(limit)
         );
         let most = COUNT_MAX + 1;
@@ -299,94 +343,51 @@ impl ShelfSql {
             (false, false) => format!("{} f", best("t.id", most)),
             _ => from(most),
         };
-        let count =
-            format!("SELECT count(*) FROM (SELECT 1 FROM {counted} {wanted} LIMIT {most}) c");
-        Self { rows, count, filter: outer }
+        let count = match shelf.states() {
+            // Without a filter the kept counts know the number.
+            Some(states) if !is_searched && !is_of_epic => {
+                let (project, of) = match is_postgres {
+                    true => ("projects j JOIN list_counts c ON c.scope = j.id", &*wanted),
+                    false => ("list_counts c", "WHERE c.scope = ?1"),
+                };
+                format!(
+                    "SELECT CAST(coalesce(sum(c.count), 0) AS bigint) FROM {project} {of} \
+                     AND c.list = 'task' AND c.state IN ({states})"
+                )
+            }
+            _ => format!("SELECT count(*) FROM (SELECT 1 FROM {counted} {wanted} LIMIT {most}) c"),
+        };
+        let failing = format!(
+            "SELECT count(c.fails) FROM (SELECT CASE WHEN {} THEN 1 END AS fails FROM {} {wanted} \
+             LIMIT {COUNT_MAX}) c",
+            checks(CheckFilter::Fail),
+            from(COUNT_MAX)
+        );
+        let is_plan = if is_postgres { "NOT d.is_plan" } else { "d.is_plan = 0" };
+        let open = format!(
+            "d.removed_at IS NULL AND {is_plan} AND d.phase NOT IN ('closed_done', 'closed_canceled')"
+        );
+        let deps = match is_postgres {
+            // The limit keeps the join a look-up for each task; without it PostgreSQL may read every dep.
+            true => format!(
+                "CROSS JOIN LATERAL (SELECT d.id, d.prefix FROM deps w JOIN tasks d ON d.id = w.dep \
+                 WHERE w.task = t.id AND {open} LIMIT {EDGES_MAX}) d {wanted} AND t.open_deps > 0"
+            ),
+            false => format!(
+                "CROSS JOIN deps w ON w.task = t.id CROSS JOIN tasks d ON d.id = w.dep AND {open} {} t.open_deps > 0",
+                if wanted.is_empty() { "WHERE".to_owned() } else { format!("{wanted} AND") }
+            ),
+        };
+        let deps = format!("SELECT d.id, d.prefix, t.id, t.prefix FROM {} {deps}", from(limit));
+        Self { rows, count, failing, deps, filter: outer }
     }
 }
 
-/// The tasks of the epics with this short name, or with these words in their title.
-fn of_epic(filter: &mut Filter, org: i64, epic: &str) -> String {
-    let org = filter.value(Value::Integer(org));
-    let named = match TaskName::parse(epic) {
-        Some(name) => named(filter, "e", name),
-        None => {
-            let like = filter.value(Value::Text(pattern(&epic.to_ascii_lowercase())));
-            format!("{} LIKE {like} ESCAPE '!'", filter.folded("e.title"))
-        }
-    };
-    format!(
-        "t.parent IN (SELECT e.id FROM tasks e WHERE e.org = {org} AND e.is_plan \
-         AND e.removed_at IS NULL AND {named})"
-    )
-}
-
-/// The condition that a row of tasks has a short name.
-fn named(filter: &mut Filter, row: &str, name: TaskName) -> String {
-    let prefix = name.in_capitals().prefix;
-    let prefix = filter.value(Value::Text(prefix.as_str().to_owned()));
-    format!("(upper({row}.prefix) = {prefix} AND {row}.number = {})", name.number)
-}
-
-/// The condition of a term on a task `t`; `None` for a term that says nothing of tasks.
-fn condition(filter: &mut Filter, org: i64, wants: &FilterWants) -> Option<String> {
-    Some(match wants {
-        FilterWants::Words(words) => {
-            let like = filter.value(Value::Text(pattern(words)));
-            format!("{} LIKE {like} ESCAPE '!'", filter.folded("t.title"))
-        }
-        FilterWants::Actor(actor) => {
-            let names = match actor.contains(':') {
-                true => vec![actor.clone()],
-                false => Actor::KINDS.map(|kind| format!("{kind}:{actor}")).into(),
-            };
-            let names: Vec<String> =
-                names.into_iter().map(|name| filter.value(Value::Text(name))).collect();
-            let names = names.join(", ");
-            format!(
-                "(coalesce(t.assignee, '') IN ({names}) OR EXISTS (SELECT 1 FROM attempts n \
-                 WHERE n.id = t.newest_attempt AND n.actor IN ({names})))"
-            )
-        }
-        FilterWants::Epic(epic) => of_epic(filter, org, epic),
-        FilterWants::Check(check) => checks(*check),
-        FilterWants::Label(label) => {
-            format!("t.label = {}", filter.value(Value::Text(label.clone())))
-        }
-        FilterWants::Priority(most) => format!("t.priority <= {most}"),
-        FilterWants::Project(project) => {
-            let name = filter.value(Value::Text(project.to_ascii_lowercase()));
-            let (of_name, of_prefix) = (filter.folded("o.name"), filter.folded("o.prefix"));
-            format!(
-                "EXISTS (SELECT 1 FROM projects o WHERE o.id = t.project \
-                 AND ({of_name} = {name} OR {of_prefix} = {name}))"
-            )
-        }
-        FilterWants::Task(task) => match (task.parse::<TaskId>(), TaskName::parse(task)) {
-            (Ok(id), _) => format!("t.id = {}", filter.value(Value::Id(id.id))),
-            (Err(_), Some(name)) => named(filter, "t", name),
-            (Err(_), None) => "1 = 0".into(),
-        },
-        // The column of a task is judged when its lease is.
-        FilterWants::Phase(_) | FilterWants::Verb(_) | FilterWants::Since(_) => return None,
-    })
-}
-
-/// The results in the JSON of a task's checks. A key of JSON cannot stand in a text of JSON unescaped, so counting keys
-/// counts checks.
-fn checks(wanted: CheckFilter) -> String {
-    let count = |key: &str| {
-        format!(
-            "(length(t.checks) - length(replace(t.checks, '{key}', ''))) / {}",
-            key.chars().count()
-        )
-    };
-    let (all, passed, known) = (count("\"kind\":"), count("\"pass\":true"), count("\"verdict\":"));
-    match wanted {
-        CheckFilter::Fail => "t.checks LIKE '%\"pass\":false%'".to_owned(),
-        CheckFilter::Pass => format!("(t.checks <> '[]' AND {passed} = {all})"),
-        CheckFilter::Open => format!("{known} < {all}"),
-    }
+/// A row of `ShelfSql::deps`: the dep, and the task that waits for it.
+pub(crate) fn read_edge<R: Cells>(
+    row: &mut RowReader<'_, R>,
+) -> Result<(TaskId, TaskId), R::Error> {
+    Ok((row.task()?, row.task()?))
 }
 
 impl ColumnsQuery {
@@ -471,10 +472,14 @@ impl StuckQuery {
     /// Values: the org.
     pub(crate) fn epics_sql(&self, sign: char) -> String {
         let project = self.project.map(|project| format!("AND t.project = {project}"));
+        // Epics are fewer than tasks in review.
+        let rows = match sign {
+            '?' => rows_sql().replacen("tasks t", "tasks t INDEXED BY tasks_plans", 1),
+            _ => rows_sql(),
+        };
         format!(
-            "{} WHERE t.org = {sign}1 AND t.is_plan AND t.removed_at IS NULL \
+            "{rows} WHERE t.org = {sign}1 AND t.is_plan AND t.removed_at IS NULL \
              AND t.phase = 'review' {} ORDER BY t.id LIMIT {}",
-            rows_sql(),
             project.unwrap_or_default(),
             self.limit
         )
@@ -530,28 +535,4 @@ pub(crate) fn checks_ran_sql(sign: char) -> String {
          WHERE t.org = {sign}2 AND e.name = '{}' ORDER BY e.seq DESC",
         EventName::CheckRan.as_str()
     )
-}
-
-/// The number of an epic's tasks and of those that are closed, up to `COUNT_MAX`; `epic` is the epic's id.
-pub(crate) fn progress_sql(epic: &str) -> String {
-    format!(
-        "SELECT count(*) AS tasks, count(*) FILTER (WHERE k.phase IN ('closed_done', 'closed_canceled')) \
-             AS closed \
-         FROM (SELECT c.phase FROM tasks c WHERE c.parent = {epic} AND c.removed_at IS NULL \
-             LIMIT {COUNT_MAX}) k"
-    )
-}
-
-impl EpicProgress {
-    /// An epic from its number and title, not counted yet.
-    pub(crate) fn read<R: Cells>(id: TaskId, row: &mut RowReader<'_, R>) -> Result<Self, R::Error> {
-        let name = TaskName { prefix: id.prefix, number: row.count()? };
-        Ok(Self { id, name, title: row.text()?, closed: 0, tasks: 0 })
-    }
-
-    /// Takes the columns of `progress_sql`.
-    pub(crate) fn count<R: Cells>(&mut self, row: &mut RowReader<'_, R>) -> Result<(), R::Error> {
-        (self.tasks, self.closed) = (row.count()?, row.count()?);
-        Ok(())
-    }
 }

@@ -41,6 +41,8 @@ pub trait OrgStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Id>, StoreError>;
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError>;
+    /// How many events `events_back` finds, counted up to the limit of the query.
+    async fn events_count(&self, query: BackQuery) -> Result<usize, StoreError>;
 }
 
 /// Events of an org, the newest first.
@@ -78,9 +80,17 @@ impl BackQuery {
 
     /// The statement for the conditions of `Filter::of_events_back`.
     pub(crate) fn sql(&self, filter: &Filter) -> String {
+        format!("SELECT {EVENT} {}", self.found(filter))
+    }
+
+    /// The statement that counts what `sql` finds.
+    pub(crate) fn count_sql(&self, filter: &Filter) -> String {
+        format!("SELECT count(*) FROM (SELECT e.seq {}) c", self.found(filter))
+    }
+
+    fn found(&self, filter: &Filter) -> String {
         format!(
-            "SELECT {EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} \
-             ORDER BY e.seq DESC LIMIT {}",
+            "FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq DESC LIMIT {}",
             filter.sql(),
             self.limit
         )

@@ -105,9 +105,10 @@ impl EpicQuery {
     }
 }
 
-const CREW_TASKS: &str = "SELECT o.name, t.id, t.prefix FROM cards c JOIN tasks t ON t.id = c.task \
+/// The `CROSS JOIN` makes SQLite begin at the cards with a workspace: it would go through all tasks.
+const CREW_TASKS: &str = "SELECT o.name, t.id, t.prefix FROM cards c CROSS JOIN tasks t \
      JOIN orgs o ON o.id = t.org JOIN tasks e ON e.id = t.parent \
-     WHERE c.workspace IS NOT NULL AND t.removed_at IS NULL";
+     WHERE t.id = c.task AND c.workspace IS NOT NULL AND t.removed_at IS NULL";
 
 pub(crate) fn waiting(limit: usize) -> String {
     format!(
@@ -127,6 +128,7 @@ pub(crate) fn orphans(limit: usize) -> String {
     )
 }
 
+/// `is_awaited` says that a merge was requested, and `phase_at` leaves out a merge before this review began.
 pub(crate) fn merged(limit: usize) -> String {
     format!(
         "{CREW_TASKS} AND t.phase = 'review' AND EXISTS (SELECT 1 FROM pulls p \
@@ -143,6 +145,7 @@ pub(crate) fn read_waiting<R: Cells>(
     Ok(UnassignedTask { org: row.str()?.into(), task: row.task()? })
 }
 
+/// A task without an assignee compares as NULL, so its worker is not among those found.
 pub(crate) fn adrift(limit: usize) -> String {
     format!(
         "SELECT o.name, g.task, t.prefix, g.id FROM crew_agents g JOIN orgs o ON o.id = g.org \
@@ -184,12 +187,14 @@ pub(crate) fn read_post<R: Cells>(row: &mut RowReader<'_, R>) -> Result<BusyWork
         agent,
         task,
         phase: row.word("phase", Phase::parse)?,
+        // The agent's last call, and the last heartbeat of its attempt.
         heard_at: row.time()?.max(row.time()?),
         is_run: row.flag()?,
         mail_at: row.time_if()?,
     })
 }
 
+/// A run is open while `due_at` is set. Its worker must be on the task and hold the live attempt.
 pub(crate) fn strays(limit: usize) -> String {
     format!(
         "SELECT o.name, j.id FROM jobs j JOIN orgs o ON o.id = j.org JOIN tasks t ON t.id = j.task \
@@ -206,6 +211,7 @@ pub(crate) fn read_stray<R: Cells>(row: &mut RowReader<'_, R>) -> Result<OrphanR
 }
 
 /// Values: the org and the task.
+/// `a.task IS NULL` sorts false before true, so workers that are on the task come first.
 pub(crate) fn workers_for(sign: char) -> String {
     format!(
         "SELECT {AGENT} FROM {AGENT_FROM} WHERE a.org = {sign}1 AND a.type = 'WORKER' \

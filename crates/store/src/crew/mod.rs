@@ -100,8 +100,10 @@ impl MailQuery {
 /// Values: the org, the mail that is answered, the limit and the mail's sender, if there is one.
 pub(crate) fn answers_sql(sender: Option<&AgentId>, sign: char) -> String {
     let columns = mail::columns("m.body");
+    // The `+` keeps SQLite from going through the sender's inbox.
+    let rare = if sign == '?' { "+" } else { "" };
     format!(
-        "SELECT {columns} FROM {MAIL_FROM} WHERE m.org = {sign}1 AND {} AND m.id > {sign}2 \
+        "SELECT {columns} FROM {MAIL_FROM} WHERE {rare}m.org = {sign}1 AND {rare}{} AND m.id > {sign}2 \
          AND m.in_reply_to = {sign}2 ORDER BY m.id LIMIT {sign}3",
         recipient(sender, &format!("{sign}4")),
     )

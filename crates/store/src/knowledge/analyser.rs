@@ -26,12 +26,14 @@ static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::
 
 /// Every term of a text, in order, as often as it occurs.
 pub fn terms(text: &str) -> Vec<String> {
+    // NFKC makes one term of forms that look alike, such as a ligature and its letters.
     let normal: String = text.nfkc().collect();
     let mut terms = Vec::new();
     for word in normal.split(|c: char| !c.is_alphanumeric() && c != '_') {
         let parts: Vec<&str> = word.split('_').flat_map(humps).collect();
         if parts.len() > 1 {
             let joined: String = parts.iter().flat_map(|part| lower(part)).collect();
+            // The whole identifier is a term besides its parts, so an exact name ranks above texts with its words.
             push(&mut terms, joined, false);
         }
         for part in parts {
@@ -59,10 +61,12 @@ fn lower(part: &str) -> impl Iterator<Item = char> {
     part.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric())
 }
 
+/// A joined identifier is neither stopped nor stemmed: it is a name, not English.
 fn push(terms: &mut Vec<String>, word: String, is_word: bool) {
     if word.is_empty() || (is_word && STOPPED.contains(word.as_str())) {
         return;
     }
+    // Cut by characters, because a cut by bytes could fall inside one.
     let word = match word.char_indices().nth(TERM_CHARS_MAX) {
         Some((end, _)) => word[..end].to_owned(),
         None => word,
@@ -77,6 +81,7 @@ fn humps(word: &str) -> Vec<&str> {
     for at in 1..chars.len() {
         let (before, here) = (chars[at - 1].1, chars[at].1);
         let begins_word = chars.get(at + 1).is_some_and(|(_, next)| next.is_lowercase());
+        // Two cuts: `parse|HTTP` where capitals begin, and `HTTP|Request` before the last capital of a run of them.
         let rises = here.is_uppercase() && (before.is_lowercase() || before.is_numeric());
         if rises || (here.is_uppercase() && before.is_uppercase() && begins_word) {
             cuts.push(chars[at].0);

@@ -13,10 +13,12 @@ pub(crate) const ROW_ENTRIES: u32 = 128;
 const POSTING_BYTES: usize = 5;
 
 const TITLE_WEIGHT: u16 = 2;
+/// The usual parameters of BM25: `K1` bounds the gain of a repeated term, `B` weighs the length of a text.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// The least number of entries for the IDF: a store of two entries scores like a large one.
 const ENTRIES_LEAST: f64 = 1000.0;
+/// Keeps a term that most entries hold from counting against them: the formula is negative above one half.
 const IDF_LEAST: f64 = 1e-6;
 /// How many of its rarest terms a query needs for full coverage.
 const COVERED_BY: usize = 6;
@@ -35,7 +37,9 @@ pub(crate) struct Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub entry: u32,
+    /// How often the entry holds the term; a term in the title counts `TITLE_WEIGHT` times.
     weight: u16,
+    /// The number of terms of the entry, at most `u16::MAX`.
     length: u16,
 }
 
@@ -69,6 +73,7 @@ pub(crate) fn index(entry: &KnowledgeEntry, number: u32) -> Indexed {
     rest.into_iter().chain(tags).for_each(|term| add(term, 1));
     entry.tags.iter().for_each(|tag| add(tag_term(tag), 1));
     let length = u16::try_from(tokens).unwrap_or(u16::MAX).to_le_bytes();
+    // Below 128, so one byte holds it.
     let place = (number % ROW_ENTRIES) as u8;
     let posting = |weight: u16| {
         let weight = weight.to_le_bytes();
@@ -108,6 +113,7 @@ pub(crate) fn scores(counts: Counts, terms: &[Vec<Posting>]) -> Vec<f32> {
             }
         }
     }
+    // A long question holds many words that no answer repeats. Dividing by all of them would push every score down.
     idfs.sort_by(|a, b| b.total_cmp(a));
     let covered: f64 = idfs.iter().take(COVERED_BY).sum();
     if covered > 0.0 {

@@ -21,6 +21,7 @@ pub struct KnowledgeQuery {
     pub vector: Option<QueryVector>,
     /// Tags that an entry must have, all of them.
     pub tags: Vec<String>,
+    /// 0..1; hits below it are left out.
     pub min_score: f64,
     pub include_superseded: bool,
     pub include_expired: bool,
@@ -47,6 +48,7 @@ impl KnowledgeQuery {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryVector {
+    /// Vectors of two models cannot be compared, so the store reads those of this one.
     pub model: String,
     pub values: Vec<f32>,
     pub calibration: Calibration,
@@ -79,6 +81,7 @@ pub struct KnowledgeHit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KnowledgeVersion {
     pub entries: u32,
+    /// Digests are cached by this number and the next.
     pub changes: i64,
     pub vectors: i64,
 }

@@ -11,6 +11,7 @@ use super::{Calibration, KnowledgeQuery};
 
 /// How many candidates of each leg are read; more only where filters leave too few.
 const LEG: usize = 100;
+/// Three steps of four times as many: 100, 400, 1600, 6400. After that the search answers with what stands.
 const LEG_MAX: usize = 6400;
 /// The weight of words alone beside entries that have both legs.
 const UNEMBEDDED: f64 = 0.8;
@@ -31,9 +32,11 @@ pub(crate) struct Candidate {
 }
 
 pub(crate) struct Legs {
+    /// Scores by the entry's number.
     words: Vec<f32>,
     /// Empty in keyword mode.
     vectors: Vec<Option<f32>>,
+    /// `None`: no filter, every entry may be found.
     allowed: Option<Vec<bool>>,
 }
 
@@ -52,6 +55,7 @@ impl Legs {
             for tag in tags {
                 let tagged: HashSet<u32> = tag.iter().map(|posting| posting.entry).collect();
                 for (number, allowed) in allowed.iter_mut().enumerate() {
+                    // Every tag is required.
                     *allowed &= tagged.contains(&(number as u32));
                 }
             }
@@ -87,6 +91,7 @@ impl Legs {
             .filter_map(|number| Some((score(number)?, number as u32)))
             .filter(|(score, number)| *score > 0.0 && allowed(*number as usize))
             .collect();
+        // A partial sort: linear in the entries, and candidates need no order among themselves.
         if found.len() > leg {
             found.select_nth_unstable_by(leg, |a, b| b.0.total_cmp(&a.0));
             found.truncate(leg);
@@ -100,6 +105,7 @@ impl Legs {
             return words;
         }
         match self.vectors.get(number as usize).copied().flatten() {
+            // An entry without a vector is not taken for one that fits badly: its words alone decide, a little lower.
             Some(vector) => 0.5 * f64::from(vector) + 0.5 * words,
             None => UNEMBEDDED * words,
         }
@@ -107,6 +113,7 @@ impl Legs {
 }
 
 /// Maps a fit, which may exceed 1, to a score below 1 that keeps the order.
+/// Linear up to `half`, which scores 0.5; above it the curve nears 1 with the slope that it has there.
 fn bounded(fit: f32, half: f32) -> f32 {
     if fit <= half { 0.5 * fit / half } else { 1.0 - 0.5 * (1.0 - fit / half).exp() }
 }
@@ -141,6 +148,7 @@ pub(crate) fn rank(
     };
     let standing: Vec<Candidate> = candidates.into_iter().filter(stands).collect();
     let filtered = found - standing.len();
+    // Filters took candidates away, and entries below them were not looked at: they may be hits.
     if filtered > 0 && standing.len() < LEG && found >= looked_at && looked_at < LEG_MAX {
         return Ranked::LookAt(looked_at * 4);
     }
@@ -153,6 +161,7 @@ pub(crate) fn rank(
     hits.sort_by(|(a, a_score), (b, b_score)| {
         b_score
             .total_cmp(a_score)
+            // Equal scores are common among short entries. The id makes the order total, so pages do not shuffle.
             .then(b.confidence.cmp(&a.confidence))
             .then(b.created_at.cmp(&a.created_at))
             .then(a.id.cmp(&b.id))

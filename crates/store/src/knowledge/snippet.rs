@@ -10,6 +10,7 @@ const LEAD_CHARS: usize = 60;
 pub(crate) fn snippet(body: &str, terms: &[String]) -> String {
     let matches = |word: &&str| analyser::terms(word).iter().any(|term| terms.contains(term));
     let first = body.split_whitespace().find(matches);
+    // `word` is a slice of `body`, so the distance of their pointers is its offset.
     let at = first.map_or(0, |word| word.as_ptr() as usize - body.as_ptr() as usize);
     let before = body[..at].chars().rev().take(LEAD_CHARS).map(char::len_utf8).sum::<usize>();
     let start = at - before;

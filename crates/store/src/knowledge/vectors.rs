@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The memory limit of all orgs together; the least recently used go first.
 const KEPT_BYTES_MAX: usize = 256 << 20;
+/// The scale is one f32 in front of the values.
 const SCALE_BYTES: usize = 4;
 
 /// A vector in its stored form: the scale, then a byte per dimension.
@@ -18,9 +19,11 @@ pub(crate) fn pack(vector: &[f32]) -> Vec<u8> {
 fn quantised(vector: &[f32]) -> (f32, Vec<i8>) {
     let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
     let largest = vector.iter().fold(0f32, |most, v| most.max(v.abs()));
+    // A vector of zeros, or one that a model spoiled, becomes zeros: its cosine with anything is 0.
     if !length.is_finite() || largest <= 0.0 {
         return (0.0, vec![0; vector.len()]);
     }
+    // The largest value becomes 127. The length divides the scale, so that a product of two rows is a cosine.
     let step = largest / 127.0;
     (step / length, vector.iter().map(|v| (v / step).round() as i8).collect())
 }
@@ -28,6 +31,7 @@ fn quantised(vector: &[f32]) -> (f32, Vec<i8>) {
 /// The vector of a query.
 pub(crate) struct Needle {
     scale: f32,
+    /// Widened once, so that the products in `dot` need no conversion of this side.
     values: Vec<i16>,
 }
 
@@ -47,10 +51,13 @@ pub(crate) struct VectorRow {
 
 #[derive(Default)]
 pub(crate) struct OrgVectors {
+    /// Rows up to this stamp are present.
     stamp: i64,
+    /// The entry of each row. An entry has several rows when its text was embedded in parts.
     entries: Vec<u32>,
     scales: Vec<f32>,
     values: Vec<i8>,
+    /// 0 until the first row.
     dimensions: usize,
 }
 
@@ -70,6 +77,7 @@ impl OrgVectors {
             if self.dimensions == 0 {
                 self.dimensions = values.len();
             }
+            // A vector of another length would shift every row behind it. It is left out; its entry is found by words.
             if values.len() != self.dimensions {
                 continue;
             }
@@ -112,12 +120,14 @@ fn dot(a: &[i8], b: &[i16]) -> i32 {
 
 type Shelf = Arc<RwLock<OrgVectors>>;
 
+/// The vectors of orgs in memory, by org and model.
 #[derive(Default)]
 pub(crate) struct VectorCache(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
     shelves: HashMap<(i64, String), (u64, Shelf)>,
+    /// Counts the uses of all orgs; it stands for the time in the order of recent use.
     uses: u64,
 }
 
@@ -134,6 +144,7 @@ impl VectorCache {
     /// Drops the least recently used orgs until the rest fits.
     pub fn trim(&self) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A shelf that is being filled counts as empty: a wait here would hold up every search.
         let size = |shelf: &Shelf| shelf.try_read().map_or(0, |vectors| vectors.bytes());
         let mut total: usize = kept.shelves.values().map(|(_, shelf)| size(shelf)).sum();
         while total > KEPT_BYTES_MAX && kept.shelves.len() > 1 {

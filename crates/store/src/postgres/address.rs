@@ -40,6 +40,7 @@ impl Address {
         let mut config: Config = url.parse().map_err(|_| {
             unusable("it is no address like postgres://USER:PASSWORD@HOST:5432/DATABASE")
         })?;
+        // `system` is libpq's own word, so an address for `psql` works here as it is.
         let named = match &roots {
             None => Roots::Unnamed,
             Some(path) if path.as_os_str() == "system" => Roots::System,
@@ -49,14 +50,17 @@ impl Address {
         config.ssl_mode(match mode {
             Mode::Disable => SslMode::Disable,
             Mode::Prefer => SslMode::Prefer,
+            // The driver knows no stricter word. The checks of a certificate are in the connector that `tls` made.
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
         });
+        // An address that names a limit of its own keeps it.
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(SILENCE);
         }
+        // The driver has no `None` for this value, so its default is taken for "not set".
         if config.get_keepalives_idle() == KEEPALIVE_UNSET {
             config.keepalives_idle(KEEPALIVE);
         }
@@ -70,6 +74,7 @@ impl Address {
     /// each transaction would have to set otherwise.
     pub fn direct(&self) -> Config {
         let mut options = format!("-c {MARK}={MARKED} -c statement_timeout={STATEMENT_MS}");
+        // After ours, so that an address may set a `statement_timeout` of its own: the last one counts.
         options.extend(self.config.get_options().map(|own| format!(" {own}")));
         options.extend(self.schema.as_ref().map(|schema| format!(" -c search_path={schema}")));
         let mut config = self.config.clone();
@@ -97,6 +102,7 @@ impl Asked {
         let mut kept = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
+                // The name goes into SQL and startup options as it is, so only one that needs no quotes is accepted.
                 Some(("search_path", name)) if is_plain(name) => schema = Some(name.to_owned()),
                 Some(("search_path", _)) => {
                     return Err(unusable(

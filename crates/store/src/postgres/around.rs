@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 
 use crate::postgres::clock::NOW;
 use crate::postgres::errors::Trouble;
+use crate::postgres::log::END;
 use crate::table::Cells;
 use crate::table::entry::{self, ENTRY};
 use crate::table::task::{self, DEP};
@@ -48,7 +49,7 @@ pub(crate) fn sql() -> String {
         "SELECT 0::smallint, NULL::uuid, (SELECT coalesce(max(version), 0) FROM migrations),
              {NOW}, coalesce((SELECT at FROM ticks WHERE one), 0)::text, NULL::text, NULL::text,
              NULL::uuid, last_at
-         FROM log_position WHERE one
+         FROM ({END}) p
          UNION ALL
          SELECT 1::smallint, task, NULL, NULL, body, execution_contract, NULL, NULL, NULL
          FROM bodies WHERE task = ANY (ARRAY({IDS}))

@@ -63,6 +63,11 @@ impl Batch {
     /// position of the log.
     pub fn carry_out(&mut self, org: i64, op: &Op, judged: Judged) -> Result<Applied, StoreError> {
         let (mut applied, events) = judged.carry_out(self.desk(org))?;
+        // Places belong to the machine, so the desks of other orgs count on.
+        let here = self.desk(org).rows.counts.here.clone();
+        for desk in self.desks.values_mut().filter(|_| !here.is_empty()) {
+            desk.rows.counts.here.clone_from(&here);
+        }
         self.events.extend(events.into_iter().map(|event| (org, event)));
         applied.last_seq = applied.changed.then_some(self.events.len() as u64);
         self.remember(org, op, &applied);

@@ -93,7 +93,7 @@ async fn look(shared: &Shared) -> Result<(), StoreError> {
     while let Some(seen) = shared.feed.seen() {
         let query = EventQuery { org: None, after: seen, task: None, limit: PAGE };
         let query = &query;
-        let news = shared.read(|db| async move { read::events(&db, query).await }).await?;
+        let news = shared.read_log(|db| async move { read::events(&db, query).await }).await?;
         shared.feed.hand_over(&news);
         if news.len() < PAGE {
             break;

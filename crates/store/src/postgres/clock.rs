@@ -9,6 +9,7 @@ use callboard_domain::time::Timestamp;
 use crate::clock::{Clock, Floor, SystemClock};
 use crate::postgres::db::Db;
 use crate::postgres::errors::Trouble;
+use crate::postgres::log::END;
 
 /// The server's time in microseconds, as SQL.
 pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
@@ -60,7 +61,7 @@ impl SharedClock {
 
 /// The time a read is judged at, fresh from the database.
 pub(crate) async fn now(db: &Db, clock: &SharedClock) -> Result<Timestamp, Trouble> {
-    let sql = format!("SELECT {NOW}, last_at FROM log_position WHERE one");
+    let sql = format!("SELECT {NOW}, p.last_at FROM ({END}) p");
     let row = db.query_one(&db.prepare_cached(&sql).await?, &[]).await?;
     Ok(clock.learn(row.try_get(0)?, row.try_get(1)?))
 }

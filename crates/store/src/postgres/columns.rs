@@ -18,6 +18,7 @@ fn attempt_uuid(attempt: Option<AttemptId>) -> Option<Uuid> {
 }
 
 /// Lines of history.
+/// One array for each column of `entries`; the n-th values of all of them are one line.
 #[derive(Default)]
 pub(crate) struct Lines<'a> {
     tasks: Vec<Uuid>,
@@ -30,10 +31,12 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
+    /// The order of the arrays is that of the statement's parameters in `keep.rs`.
     pub fn of(entries: &[(&'a EntryKey, &'a (Entry, Option<AttemptId>))]) -> Self {
         let mut lines = Self::default();
         for ((task, number), (entry, attempt)) in entries {
             lines.tasks.push(uuid(task.id));
+            // The column is an `integer`. No task gets two billion lines of history.
             lines.numbers.push(*number as i32);
             lines.who.push(entry.who.as_str());
             lines.at.push(entry.at.0);
@@ -100,6 +103,7 @@ impl<'a> Moves<'a> {
         self.tasks.is_empty()
     }
 
+    /// The id first, then the columns in the order in which the UPDATE in `keep.rs` names them.
     fn values(&self) -> [Value<'_>; 11] {
         [
             &self.tasks,
@@ -126,6 +130,7 @@ pub(crate) struct Logged<'a> {
     tasks: Vec<Option<Uuid>>,
     attempts: Vec<Option<Uuid>>,
     data: Vec<String>,
+    /// Events of several orgs share a batch, and one numbering.
     orgs: Vec<i64>,
     /// The job of which an event is a step.
     jobs: Vec<Option<Uuid>>,
@@ -142,6 +147,7 @@ impl<'a> Logged<'a> {
             logged.attempts.push(attempt_uuid(event.about.and_then(|about| about.attempt)));
             logged.data.push(event.data.to_string());
             logged.orgs.push(*org);
+            // The version of a job is the number of the event of its newest step.
             logged.jobs.push(step_of(event.name, &event.data).map(|job| uuid(job.0)));
         }
         logged
@@ -154,6 +160,12 @@ impl<'a> Logged<'a> {
 
     pub fn jobs(&self) -> Value<'_> {
         &self.jobs
+    }
+
+    /// The values with the time of all events.
+    pub fn at<'v>(&'v self, at: &'v i64) -> [Value<'v>; 8] {
+        let Self { actors, names, projects, tasks, attempts, data, orgs, jobs: _ } = self;
+        [actors, names, projects, tasks, attempts, data, at, orgs]
     }
 
     /// The values with the time of all events, and the channel that announces them.

@@ -15,6 +15,7 @@ use crate::postgres::db::{Db, Types};
 use crate::postgres::errors::Trouble;
 
 /// Connections of one process, including the writer's; one more listens.
+/// PostgreSQL allows 100 clients by default; several processes share them.
 const CONNECTIONS_MAX: usize = 8;
 /// How long a call waits for a free connection, and for a new one to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +37,9 @@ pub(crate) struct Connections {
 pub(crate) struct Manner {
     /// Opens a transaction; without one each statement is its own.
     begin: Option<&'static str>,
+    /// The statement after work that succeeded; work that failed is rolled back in any case.
     end: &'static str,
+    /// Work whose length depends on the size of the store has no limit.
     limited: bool,
 }
 
@@ -59,6 +62,7 @@ pub(crate) const SNAPSHOT: Manner = Manner {
 impl Connections {
     pub async fn open(address: Address) -> Result<Self, Trouble> {
         let pool = pool(&address, address.direct())?;
+        // One connection is made and asked, once per process: a pooler does not come and go.
         if within(ANSWER, is_direct(&pool)).await? {
             return Ok(Self { pool, address, pooled: None });
         }
@@ -120,6 +124,7 @@ impl Connections {
             let mut tries = 1;
             loop {
                 match self.once(manner, &work).await {
+                    // Only a lost connection is tried again. Any other error would only come back.
                     Err(trouble) if trouble.is_lost() && tries < TRIES_MAX => tries += 1,
                     done => return done,
                 }
@@ -143,6 +148,7 @@ impl Connections {
                 // The first statement is sent before BEGIN is confirmed, which saves a round trip.
                 let begin = async { Ok(db.batch_execute(&begin).await?) };
                 let done = future::try_join(begin, work(db.clone())).await;
+                // The transaction is ended in any case, so that the connection can go back to the pool.
                 let end = if done.is_ok() { manner.end } else { "ROLLBACK" };
                 let ended = db.batch_execute(end).await;
                 done.and_then(|((), done)| ended.map(|()| done).map_err(Trouble::from))
@@ -154,6 +160,8 @@ impl Connections {
 }
 
 fn pool(address: &Address, config: Config) -> Result<Pool, StoreError> {
+    // Fast asks the server nothing when a connection is reused. A broken one shows in its first statement, and `run`
+    // tries again.
     let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     Pool::builder(Manager::from_config(config, address.tls.clone(), how))
         .max_size(CONNECTIONS_MAX)

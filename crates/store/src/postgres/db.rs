@@ -64,6 +64,11 @@ impl Db {
         self.line.as_ref().expect("only drop takes it")
     }
 
+    /// Whether a pooler is in front of the server.
+    pub fn is_pooled(&self) -> bool {
+        self.pooled.is_some()
+    }
+
     /// Marks the work as over, so that the connection may be reused.
     pub fn done(&self) {
         self.over.store(true, Ordering::SeqCst);

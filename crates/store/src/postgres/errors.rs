@@ -47,6 +47,11 @@ impl Trouble {
         }
     }
 
+    /// Whether the server is a standby, or set to read only.
+    pub fn is_read_only(&self) -> bool {
+        self.state() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+    }
+
     pub fn is_of_a_pooler(&self) -> bool {
         matches!(self, Self::Database(error) if is_of_a_pooler(error))
     }

@@ -55,10 +55,10 @@ struct Wanted {
     run_tasks: BTreeSet<Id>,
     /// Idempotency keys, with their org.
     run_keys: BTreeSet<(i64, String)>,
-    /// An org whose open jobs for agents are counted; such a command goes alone.
-    open_runs: Option<i64>,
-    /// A machine whose runs of a kind are counted; such a command goes alone.
-    runs_on: Option<(JobKind, String)>,
+    /// Orgs whose open jobs for agents are counted.
+    open_runs: BTreeSet<i64>,
+    /// Machines whose runs of a kind are counted.
+    runs_on: BTreeSet<(JobKind, String)>,
     /// The rows of an org, and the asking actor; such a command goes alone.
     org: Option<(i64, Actor, OrgNeeds)>,
     /// Tasks whose card, body and notes are needed.
@@ -107,8 +107,8 @@ impl Wanted {
             wanted.knowledge.extend(needs.knowledge.map(|entry| entry.0));
             wanted.run_tasks.extend(needs.task.filter(|_| needs.run_of_task).map(|task| task.id));
             wanted.run_keys.extend(needs.run_key.map(|key| (*org, key)));
-            wanted.open_runs = wanted.open_runs.or(needs.open_runs.then_some(*org));
-            wanted.runs_on = wanted.runs_on.or(needs.runs_on);
+            wanted.open_runs.extend(needs.open_runs.then_some(*org));
+            wanted.runs_on.extend(needs.runs_on);
             if !needs.org.is_empty() {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
@@ -157,8 +157,11 @@ pub(crate) async fn batch(
 ) -> Result<Batch, Trouble> {
     // `try_join` sends its first half first, and neither half waits for an answer before it goes on.
     let begin = async {
-        let settings = db.query_one(&statements.settings, &[]);
-        future::try_join(db.batch_execute(begin), settings).await?;
+        let begun = db.batch_execute(begin);
+        match &statements.settings {
+            Some(settings) => drop(future::try_join(begun, db.query_one(settings, &[])).await?),
+            None => begun.await?,
+        }
         Ok(())
     };
     let ((), batch) = future::try_join(begin, fill(db, statements, clock, ops)).await?;
@@ -211,17 +214,24 @@ async fn counted(
     batch: &mut Batch,
 ) -> Result<(), Trouble> {
     let count = |row: &Row, column| Ok::<u32, Trouble>(row.try_get::<_, i64>(column)? as u32);
-    if let Some(org) = wanted.open_runs {
-        db.batch_execute(&schema::alone_with(&format!("runs of {org}"))).await?;
-        let row = db.query_one(&statements.open_runs, &[&org]).await?;
-        batch.desk(org).rows.open_runs =
-            OpenRuns { queued: count(&row, 0)?, running: count(&row, 1)? };
+    // The locks are taken in one order everywhere; each count sees what was committed before its lock.
+    for org in &wanted.open_runs {
+        let alone = schema::alone_with(&format!("runs of {org}"));
+        let values: [&(dyn ToSql + Sync); 1] = [org];
+        let asked = db.query_one(&statements.open_runs, &values);
+        let ((), row) = future::try_join(db.batch_execute(&alone), asked).await?;
+        batch.desk(*org).rows.counts.open =
+            Some(OpenRuns { queued: count(&row, 0)?, running: count(&row, 1)? });
     }
-    if let Some((kind, machine)) = &wanted.runs_on {
-        db.batch_execute(&schema::alone_with(&format!("runs on {machine}"))).await?;
-        let row = db.query_one(&statements.runs_here, &[&kind.as_str(), machine]).await?;
+    for place @ (kind, machine) in &wanted.runs_on {
+        let alone = schema::alone_with(&format!("runs on {machine}"));
+        let values: [&(dyn ToSql + Sync); 2] = [&kind.as_str(), machine];
+        let asked = db.query_one(&statements.runs_here, &values);
+        let ((), row) = future::try_join(db.batch_execute(&alone), asked).await?;
         let here = count(&row, 0)?;
-        wanted.orgs.iter().for_each(|org| batch.desk(*org).rows.runs_here = here);
+        for org in &wanted.orgs {
+            batch.desk(*org).rows.counts.here.insert(place.clone(), here);
+        }
     }
     if let Some(org) = wanted.pulls_of {
         db.batch_execute(&schema::alone_with(&format!("pulls of {org}"))).await?;

@@ -20,6 +20,7 @@ pub(crate) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Res
         &[&org, &task, &file.name, &file.media_type, &at.0, &size],
     )
     .await?;
+    // A file never changes, so a taken name is answered and nothing is overwritten.
     let Some(made) = made else { return Ok(false) };
     let id: i64 = made.try_get(0)?;
     let part = "INSERT INTO file_parts (file, number, bytes) VALUES ($1, $2, $3)";
@@ -36,6 +37,7 @@ pub(crate) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result
     let id: i64 = head.try_get(0)?;
     let size = head.try_get::<_, i64>(3)?.unsigned_abs();
     let wanted = span.within(size);
+    // Only the rows of 256 KiB that hold the span: the end of a long log costs no more than that of a short one.
     let (first, last) = rows_of(&wanted);
     let rows = read::all(
         db,
@@ -45,6 +47,7 @@ pub(crate) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result
     )
     .await?;
     let rows = rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_>>()?;
+    // A row is missing: the file was pruned between the two statements.
     let Some(bytes) = cut(rows, &wanted) else { return Ok(None) };
     Ok(Some(FilePart {
         media_type: head.try_get(1)?,

@@ -59,6 +59,7 @@ async fn by_name(db: &Db, org: i64, typed: &str) -> Result<Vec<TaskId>> {
     let sql = "SELECT id, prefix FROM tasks \
          WHERE org = $1 AND prefix = $2 AND number = $3 AND removed_at IS NULL";
     for TaskName { prefix, number } in [name, name.in_capitals()] {
+        // The column is an `integer`; a larger number names no task.
         let Ok(number) = i32::try_from(number) else { break };
         let found = task_ids_of(db, sql, &[&org, &prefix.as_str(), &number]).await?;
         if !found.is_empty() {
@@ -100,6 +101,7 @@ async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<T
 
 /// Finds ids by their end: ids made within one minute begin alike, so people remember the end.
 async fn by_end(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    // The end of an id has no index, so the newest ids are compared here. The bound keeps the cost of a typo known.
     const SEARCHED_MAX: i64 = 100_000;
     let typed = typed.to_ascii_lowercase();
     let recent = task_ids_of(

@@ -59,6 +59,7 @@ pub(crate) async fn change(
     Ok(handles)
 }
 
+/// Deletes expired handles. One whose runner is alive stays: its call has not answered yet.
 pub(crate) async fn prune(db: &Db, before: Timestamp) -> Result<()> {
     let sql = "DELETE FROM handles WHERE expires_at < $1 \
          AND (alive_until IS NULL OR alive_until < $1)";

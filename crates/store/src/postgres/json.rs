@@ -4,6 +4,7 @@ use serde_json::Value;
 use tokio_postgres::Error;
 use uuid::Uuid;
 
+use crate::kept::RowWrite;
 use crate::postgres::db::{Db, Statement};
 use crate::table::{Cell, Table, Values};
 
@@ -14,12 +15,15 @@ pub(crate) fn object(values: &Values<'_>) -> Value {
         Cell::Int(number) => (*number).into(),
         Cell::Flag(flag) => (*flag).into(),
         Cell::Text(text) => (&**text).into(),
+        // JSON has no ids; the cast of `json_populate_recordset` reads the text of a uuid.
         Cell::Id(id) => Uuid::from_bytes(*id).to_string().into(),
     };
     values.pairs().map(|(column, cell)| (column.to_owned(), value(cell))).collect()
 }
 
 /// `INSERT INTO table …` for every object in the one parameter. `otherwise` is the ON CONFLICT clause, if any.
+/// The table itself gives the types of the columns, so a new column needs no change here. `$1::text::json`: the driver
+/// sends text, and the server parses it.
 pub(crate) fn insert_sql(table: &Table, otherwise: &str) -> String {
     let (name, columns) = (table.name, table.columns.join(", "));
     format!(
@@ -35,6 +39,7 @@ pub(crate) fn update_sql(table: &Table, key: &str, columns: &[&str]) -> String {
 }
 
 /// As `update_sql`. The `live` columns keep their values where the column `ended` gets one.
+/// The values of an ended attempt know no heartbeat any more, so the stored one must stay.
 pub(crate) fn update_until_ended(
     table: &Table,
     key: &str,
@@ -70,10 +75,24 @@ pub(crate) fn delete_sql(table: &Table, key: &[&str]) -> String {
 
 /// Runs a statement for these objects, unless there are none.
 pub(crate) async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Error> {
+    // An empty array would cost a round trip for nothing.
     if rows.is_empty() {
         return Ok(());
     }
     db.execute(statement, &[&Value::Array(rows).to_string()]).await.map(|_| ())
+}
+
+/// Carries out the write of one row.
+pub(crate) async fn write(db: &Db, write: &RowWrite<'_>) -> Result<(), Error> {
+    match write {
+        RowWrite::Insert(values) => insert(db, values, "").await,
+        RowWrite::Put(values, key) => insert(db, values, &values.table.again(key)).await,
+        RowWrite::Update(values, columns) => update(db, values, "id", columns).await,
+        RowWrite::Delete(values, key) => {
+            let statement = db.prepare_cached(&delete_sql(values.table, key)).await?;
+            run(db, &statement, vec![object(values)]).await
+        }
+    }
 }
 
 /// Inserts one row.

@@ -1,4 +1,4 @@
-//! Writes a batch back: one statement per table for a whole batch, then the events with the next numbers of the log.
+//! Writes a batch back: one statement per table for a whole batch, then the events (`log.rs`).
 //! Common writes are sent as one array per column, rarer ones as one JSON array of rows, which needs no type per
 //! column and costs the server more.
 
@@ -12,13 +12,14 @@ use serde_json::Value;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
+use crate::file::TEXT;
+use crate::kept::row_writes;
 use crate::postgres::batch::{Batch, CallKey};
-use crate::postgres::board::org;
 use crate::postgres::columns::{Lines, Logged, Moves};
 use crate::postgres::db::{Db, Statement};
 use crate::postgres::errors::Trouble;
 use crate::postgres::json::{delete_sql, insert_sql, object, run, update_sql, update_until_ended};
-use crate::postgres::{crew, knowledge, review};
+use crate::postgres::{json, knowledge, log, review};
 use crate::retries::Row;
 use crate::table::{
     attempt, card, comment, delivery, entry, job, pull, retry, run as run_table, task,
@@ -46,12 +47,16 @@ pub(crate) struct Statements {
     jobs_put: Statement,
     runs_insert: Statement,
     runs_update: Statement,
+    files: Statement,
     deliveries_insert: Statement,
     deliveries_tried: Statement,
     pulls: Statement,
     entries_again: Statement,
     retries_old: Statement,
     retries: Statement,
+    try_lock: Statement,
+    lock: Statement,
+    park: Statement,
     events: Statement,
     /// For a batch with steps of jobs.
     events_of_jobs: Statement,
@@ -107,6 +112,7 @@ impl Statements {
             jobs_put: prepare(&insert_sql(&job::JOBS, job::AGAIN)).await?,
             runs_insert: prepare(&insert_sql(&run_table::RUNS, "")).await?,
             runs_update: prepare(&update_sql(&run_table::RUNS, "job", &run_table::STEPS)).await?,
+            files: prepare(FILES).await?,
             deliveries_insert: prepare(&insert_sql(&delivery::DELIVERIES, "")).await?,
             deliveries_tried: prepare(&update_sql(&delivery::DELIVERIES, "job", &delivery::STEPS))
                 .await?,
@@ -114,40 +120,23 @@ impl Statements {
             entries_again: prepare(&entries(&entry::ENTRIES.again(&["task", "number"]))).await?,
             retries_old: prepare(&delete_sql(&retry::RETRIES, &retry::KEY)).await?,
             retries: prepare(&insert_sql(&retry::RETRIES, "")).await?,
-            events: prepare(&log("")).await?,
-            events_of_jobs: prepare(&log(VERSIONED)).await?,
+            try_lock: prepare(&log::try_lock()).await?,
+            lock: prepare(&log::lock()).await?,
+            park: prepare(log::PARK).await?,
+            events: prepare(&log::append("")).await?,
+            events_of_jobs: prepare(&log::append(log::VERSIONED)).await?,
         })
     }
 }
 
-/// Numbers the events, appends them and announces them; `more` uses the numbers.
-fn log(more: &str) -> String {
-    format!(
-        "WITH position AS (
-             UPDATE log_position SET last_seq = last_seq + cardinality($1::text[]),
-                 last_at = greatest(last_at, $7)
-             WHERE one RETURNING last_seq, last_at),
-         logged AS (
-             INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data)
-             SELECT p.last_seq - cardinality($1) + e.place, p.last_at, e.org, e.actor, e.name,
-                 e.project, e.task, e.attempt, e.data
-             FROM position p, unnest($1, $2::text[], $3::bigint[], $4::uuid[], $5::uuid[],
-                     $6::text[], $9::bigint[])
-                 WITH ORDINALITY
-                 AS e (actor, name, project, task, attempt, data, org, place)) {more}
-         SELECT last_seq, last_at, pg_notify($8, last_seq::text)::text FROM position"
-    )
-}
-
-/// Gives each job the number of its newest step. The batch wrote these rows before, so no other transaction holds
-/// them.
-const VERSIONED: &str = ",
-         versioned AS (
-             UPDATE runs r SET version = n.seq
-             FROM (SELECT s.job, max(p.last_seq - cardinality($1) + s.place) AS seq
-                   FROM position p, unnest($10::uuid[]) WITH ORDINALITY AS s (job, place)
-                   WHERE s.job IS NOT NULL GROUP BY s.job) n
-             WHERE r.job = n.job)";
+/// Stores artifacts of one row at most. Their names are new.
+const FILES: &str = "WITH n AS (
+         SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[]) AS n (org, name, bytes)),
+     made AS (
+         INSERT INTO files (org, name, media_type, at, size)
+         SELECT org, name, $4, $5, octet_length(bytes) FROM n RETURNING id, org, name)
+     INSERT INTO file_parts (file, number, bytes)
+     SELECT made.id, 0, n.bytes FROM n JOIN made USING (org, name) WHERE octet_length(n.bytes) > 0";
 
 fn entries(otherwise: &str) -> String {
     format!(
@@ -163,20 +152,17 @@ pub(crate) async fn batch(
     db: &Db,
     statements: &Statements,
     batch: Batch,
-    channel: &str,
-) -> Result<Vec<LoggedEvent>, Trouble> {
+    (how, channel): (Numbering, &str),
+) -> Result<BatchKept, Trouble> {
     let rows = rows(db, statements, &batch);
-    let log = log_and_commit(db, statements, &batch, channel);
-    let (last, at) = if batch.is_rare() {
+    let log = log_and_commit(db, statements, &batch, (how, channel));
+    let end = if batch.is_rare() {
         // These have to wait: the database numbers the learnings, and their index is made of these numbers.
-        for (org, touched) in batch.touched() {
-            for write in &touched.org {
-                org::write(db, org, write, batch.now).await?;
+        for (org, desk) in &batch.desks {
+            for write in row_writes(*org, desk) {
+                json::write(db, &write).await?;
             }
-            for write in &touched.crew {
-                crew::write(db, org, write).await?;
-            }
-            review::write(db, org, touched).await?;
+            review::write(db, *org, &desk.touched).await?;
         }
         rows.await?;
         if batch.learned() {
@@ -187,16 +173,38 @@ pub(crate) async fn batch(
         // `try_join` sends its first half first, and of two errors returns the first one's.
         future::try_join(rows, log).await?.1
     };
-    let first = last - batch.events.len() as u64 + 1;
+    let before = end.map(|(last, _)| last - batch.events.len() as u64);
+    let at = end.map_or(batch.now, |(_, at)| at);
     let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
-        seq: first + n as u64,
+        seq: before.map_or(0, |before| before + n as u64 + 1),
         at,
         actor: event.actor,
         name: event.name,
         about: event.about,
         data: event.data,
     };
-    Ok(batch.events.into_iter().enumerate().map(number).collect())
+    let is_parked = end.is_none() && !batch.events.is_empty();
+    let events = batch.events.into_iter().enumerate().map(number).collect();
+    Ok(BatchKept { events, before, is_parked })
+}
+
+/// How the events of a batch get their numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// The batch waits for the log's lock, because a caller asks for the number of an event.
+    Waits,
+    /// The batch numbers its events if the lock is free, and parks them otherwise.
+    Tries,
+    /// The batch parks its events.
+    Parks,
+}
+
+pub(crate) struct BatchKept {
+    /// The events; with the number 0 if they are parked.
+    pub events: Vec<LoggedEvent>,
+    /// The number before the first event.
+    pub before: Option<u64>,
+    pub is_parked: bool,
 }
 
 /// The rows of a batch by table, as objects.
@@ -336,8 +344,18 @@ async fn rows(db: &Db, s: &Statements, batch: &Batch) -> Result<(), Error> {
         .flat_map(|desk| desk.touched.tasks_moved().filter_map(|id| desk.rows.tasks.get(id)))
         .collect();
     let (again, new, moved) = (Lines::of(&again), Lines::of(&new), Moves::of(&moved));
-    let writes = future::try_join3(
+    let (mut orgs, mut names, mut contents) = (Vec::new(), Vec::new(), Vec::new());
+    for (org, touched) in batch.touched() {
+        for (name, bytes) in &touched.files_new {
+            orgs.push(org);
+            names.push(name.as_str());
+            contents.push(&bytes[..]);
+        }
+    }
+    let files: [&(dyn ToSql + Sync); 5] = [&orgs, &names, &contents, &TEXT, &batch.now.0];
+    let writes = future::try_join4(
         future::try_join_all(rare),
+        execute_if(db, !orgs.is_empty(), &s.files, files.to_vec()),
         execute_if(db, !new.is_empty() || !moved.is_empty(), &s.everyday, new.and(&moved)),
         execute_if(db, !again.is_empty(), &s.entries_again, again.values().to_vec()),
     );
@@ -354,27 +372,40 @@ async fn execute_if(
     if wanted { db.execute(statement, &values).await.map(|_| ()) } else { Ok(()) }
 }
 
-/// Appends the events and commits; returns the last number and the time of all events. The log's lock is taken here
-/// and held until the commit: no reader sees a number before those below it. A batch of another process that
-/// decided later may have committed first, so the time is at least that of the newest event: times rise with the
-/// numbers.
+/// Appends the events and commits; returns the last number and the time of all events, or `None` if there are none or
+/// they are parked. A batch of another process that decided later may have committed first, so the time is at least
+/// that of the newest event: times rise with the numbers.
 async fn log_and_commit(
     db: &Db,
     statements: &Statements,
     batch: &Batch,
-    channel: &str,
-) -> Result<(u64, Timestamp), Error> {
+    (how, channel): (Numbering, &str),
+) -> Result<Option<(u64, Timestamp)>, Error> {
+    if batch.events.is_empty() {
+        db.batch_execute("COMMIT").await?;
+        return Ok(None);
+    }
     let events = Logged::of(&batch.events);
-    let mut values = events.and(&batch.now.0, &channel).to_vec();
-    let statement = match events.has_steps() {
-        true => &statements.events_of_jobs,
-        false => &statements.events,
+    // The version of a job is the number of its newest step, so it is written in the same transaction.
+    let has_steps = events.has_steps();
+    let lock = match how {
+        Numbering::Parks if !has_steps => {
+            let values = events.at(&batch.now.0);
+            let park = db.execute(&statements.park, &values);
+            future::try_join(park, db.batch_execute("COMMIT")).await?;
+            return Ok(None);
+        }
+        Numbering::Tries if !has_steps => &statements.try_lock,
+        Numbering::Waits | Numbering::Tries | Numbering::Parks => &statements.lock,
     };
-    if events.has_steps() {
+    let mut values = events.and(&batch.now.0, &channel).to_vec();
+    let append = if has_steps { &statements.events_of_jobs } else { &statements.events };
+    if has_steps {
         values.push(events.jobs());
     }
     // `try_join` sends its first half first. If anything fails, COMMIT rolls everything back.
-    let log = db.query_one(statement, &values);
-    let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
-    Ok((row.try_get::<_, i64>(0)? as u64, Timestamp(row.try_get(1)?)))
+    let log = future::try_join(db.query_one(lock, &[]), db.query_opt(append, &values));
+    let ((_, end), ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
+    let Some(end) = end else { return Ok(None) };
+    Ok(Some((end.try_get::<_, i64>(0)? as u64, Timestamp(end.try_get(1)?))))
 }

@@ -36,6 +36,7 @@ async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
 pub(crate) async fn write(db: &Db, batch: &Batch) -> Result<()> {
     let mut numbers = count(db, batch).await?;
     let mut entries = Vec::new();
+    // Rows of the index by org, term and part. The values are postings in hex, for JSON.
     let mut terms: BTreeMap<(i64, String, i64), String> = BTreeMap::new();
     let mut tokens: BTreeMap<i64, i64> = BTreeMap::new();
     let learned = batch
@@ -43,6 +44,7 @@ pub(crate) async fn write(db: &Db, batch: &Batch) -> Result<()> {
         .into_iter()
         .flat_map(|(org, touched)| touched.knowledge_new.iter().map(move |entry| (org, entry)));
     for (org, entry) in learned {
+        // `count` raised the counts by the whole batch; the numbers of its entries are handed out here.
         let number = numbers.get_mut(&org).map_or(0, |next| {
             *next += 1;
             *next - 1
@@ -82,6 +84,7 @@ pub(crate) async fn write(db: &Db, batch: &Batch) -> Result<()> {
     let superseded = batch.touched().into_iter().flat_map(|(org, touched)| {
         touched.superseded.iter().map(move |(entry, by)| (org, entry, by))
     });
+    // One statement each: entries are superseded rarely, and one at a time.
     let superseded: Vec<_> = superseded.collect();
     for (org, entry, by) in superseded {
         let sql = "UPDATE knowledge SET superseded_by = $3 WHERE id = $1 AND org = $2";
@@ -106,6 +109,7 @@ async fn count(db: &Db, batch: &Batch) -> Result<HashMap<i64, u32>> {
                  SET entries = c.entries + $2, version = c.version + $3 RETURNING entries";
         let statement = db.prepare_cached(sql).await?;
         let row = db.query_one(&statement, &[&org, &entries, &version]).await?;
+        // The row is locked from here to the commit, so no other writer gets these numbers.
         numbers.insert(org, (row.try_get::<_, i32>(0)? - entries) as u32);
     }
     Ok(numbers)

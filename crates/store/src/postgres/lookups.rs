@@ -13,7 +13,8 @@ use crate::table::task::{TASK, TASK_FROM};
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
 pub(crate) struct Statements {
-    pub settings: Statement,
+    /// `None` when the connection keeps its settings.
+    pub settings: Option<Statement>,
     pub retries: Statement,
     pub attempt_tasks: Statement,
     pub comment_tasks: Statement,
@@ -53,9 +54,19 @@ const SETTINGS: [(&str, &str); 8] = [
     ("statement_timeout", "30s"),
 ];
 
-/// One statement that is parsed once; `SET LOCAL` would be eight that are parsed every time.
-fn settings() -> String {
-    let set = SETTINGS.map(|(name, value)| format!("set_config('{name}', '{value}', true)"));
+/// The settings for one transaction. One statement that is parsed once; `SET LOCAL` would be eight that are parsed
+/// every time.
+pub(crate) fn settings() -> String {
+    set(true)
+}
+
+/// The settings for every transaction of a connection. Behind a pooler no connection is the writer's own.
+pub(crate) fn settings_of_connection() -> String {
+    set(false)
+}
+
+fn set(is_local: bool) -> String {
+    let set = SETTINGS.map(|(name, value)| format!("set_config('{name}', '{value}', {is_local})"));
     format!("SELECT {}", set.join(", "))
 }
 
@@ -65,7 +76,10 @@ impl Statements {
             format!("SELECT {ATTEMPT}, t.org FROM attempts a JOIN tasks t ON t.id = a.task");
         let prepare = async |sql: &str| db.prepare_cached(sql).await;
         Ok(Self {
-            settings: prepare(&settings()).await?,
+            settings: match db.is_pooled() {
+                true => Some(prepare(&settings()).await?),
+                false => None,
+            },
             retries: prepare(&format!(
                 "SELECT r.org, r.actor, r.tool, r.key, {RETRY}
                  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])

@@ -1,7 +1,8 @@
 //! The shared store: one PostgreSQL, used by any number of processes on any number of machines.
 //!
-//! One writer task per process groups commands into transactions. The database's row locks and one lock on the end
-//! of the log order the transactions of several processes. The database's clock is the only one.
+//! One writer task per process groups commands into transactions. The database's row locks order the transactions of
+//! several processes; their events are numbered after that, in one order (`log.rs`). The database's clock is the only
+//! one.
 
 mod address;
 mod around;
@@ -21,6 +22,7 @@ mod handles;
 mod json;
 mod keep;
 mod knowledge;
+mod log;
 mod lookups;
 mod orgs;
 mod pages;
@@ -28,12 +30,14 @@ mod pulls;
 mod quotas;
 mod read;
 mod records;
+mod retention;
 mod retries;
 mod review;
 mod rows;
 mod runs;
 mod schema;
 mod settle;
+mod shared;
 mod task;
 mod tick;
 mod tls;
@@ -64,10 +68,10 @@ use tokio::sync::{mpsc, oneshot};
 use self::runs::jobs;
 use self::task::{comments, free};
 use crate::clock::Clock;
-use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::migrations::refuse_newer;
+use crate::replies::Caller;
 use crate::task::filter::Leg;
 use crate::watch::Watch;
 use crate::{
@@ -75,10 +79,10 @@ use crate::{
     FileSpan, Finding, FreeQuery, Home, JobQuery, KeptToken, NewFile, Op, Overdue, OwnedRepo,
     Place, Project, Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
-use connections::{ANSWER, Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
+use connections::{ANSWER, Connections, SNAPSHOT, TRANSACTION, TRIAL, within};
 use db::Db;
-use errors::Trouble;
 use records::Ask;
+pub(crate) use shared::Shared;
 use writer::Writer;
 
 #[doc(hidden)]
@@ -92,19 +96,6 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     inbox: mpsc::UnboundedSender<writer::WriteRequest>,
     asks: mpsc::UnboundedSender<Ask>,
-}
-
-/// What the writer, the readers and the listener use together.
-pub(crate) struct Shared {
-    connections: Connections,
-    clock: clock::SharedClock,
-    watch: Watch,
-    orgs: orgs::Orgs,
-    feed: Arc<Feed>,
-    bell: bell::Bell,
-    /// The channel that announces commits; one per schema.
-    channel: String,
-    vectors: VectorCache,
 }
 
 impl PostgresStore {
@@ -121,12 +112,15 @@ impl PostgresStore {
             orgs: orgs::Orgs::default(),
             feed: Arc::default(),
             bell: bell::Bell::default(),
+            sequencer: log::Sequencer::default(),
+            fronts: task::front::Fronts::default(),
             channel: bell::channel(&schema),
             vectors: VectorCache::default(),
         });
         let clock = &shared.clock;
         // The first look at the server's clock: `now` must not be this machine's time.
         shared.read(|db| async move { clock::now(&db, clock).await }).await?;
+        log::Sequencer::start(&shared);
         let (inbox, jobs) = mpsc::unbounded_channel();
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
         let (asks, asked) = mpsc::unbounded_channel();
@@ -140,40 +134,27 @@ fn closing() -> StoreError {
     StoreError::Unavailable("the store is closing".into())
 }
 
-impl Shared {
-    /// Runs statements that may be repeated.
-    async fn read<T, F>(&self, work: impl Fn(Arc<Db>) -> F + Send) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, Trouble>> + Send,
-    {
-        Ok(self.connections.run(&STATEMENTS, work).await?)
-    }
-
-    /// As `read`, in an org.
-    async fn read_in<T, F>(
-        &self,
-        org: &str,
-        work: impl Fn(Arc<Db>, i64) -> F + Send + Sync,
-    ) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, Trouble>> + Send,
-    {
-        let work = &work;
-        self.read(|db| async move {
-            let org = self.orgs.get(&db, org).await?;
-            work(db, org).await
-        })
-        .await
-    }
-}
-
 #[async_trait]
 impl Store for PostgresStore {
     // The writer task answers after the commit of its batch.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(writer::WriteRequest { op, reply }).map_err(|_| closing())?;
+        let request = writer::WriteRequest { ops: vec![op], caller: Caller::One(reply) };
+        self.inbox.send(request).map_err(|_| closing())?;
         answer.await.map_err(|_| closing())?
+    }
+
+    async fn apply_all(&self, ops: Vec<Op>) -> Vec<Result<Applied, ApplyError>> {
+        let (count, (reply, answer)) = (ops.len(), oneshot::channel());
+        if count == 0 {
+            return Vec::new();
+        }
+        // A request that cannot be sent drops its sender, and the answer fails.
+        let _ = self.inbox.send(writer::WriteRequest { ops, caller: Caller::All(reply) });
+        match answer.await {
+            Ok(verdicts) => verdicts,
+            Err(_) => (0..count).map(|_| Err(closing().into())).collect(),
+        }
     }
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
@@ -187,24 +168,24 @@ impl Store for PostgresStore {
     }
 
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError> {
-        let (query, clock) = (&query, &self.shared.clock);
+        let (query, clock, fronts) = (&query, &self.shared.clock, &self.shared.fronts);
         self.shared
             .read(|db| async move {
-                let now = match Leg::of(query) {
+                let now = match Leg::of(query).as_slice() {
                     // A list that judges no lease needs no time of the server, and so saves a round trip.
                     [Leg::Every] if query.execution.is_none() => clock.now(),
                     _ => clock::now(&db, clock).await?,
                 };
-                read::tasks(&db, query, now).await
+                read::tasks(&db, query, fronts, now).await
             })
             .await
     }
 
     async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError> {
-        let (query, clock) = (&query, &self.shared.clock);
+        let (query, clock, fronts) = (&query, &self.shared.clock, &self.shared.fronts);
         self.shared
             .read_in(&query.org, |db, org| async move {
-                free::tasks(&db, org, query, clock::now(&db, clock).await?).await
+                free::tasks(&db, org, query, fronts, clock::now(&db, clock).await?).await
             })
             .await
     }
@@ -305,7 +286,8 @@ impl Store for PostgresStore {
         task: TaskId,
         up_to: u64,
     ) -> Result<Option<Timestamp>, StoreError> {
-        self.shared.read(|db| async move { read::task_free_since(&db, task, up_to).await }).await
+        let since = |db: Arc<Db>| async move { read::task_free_since(&db, task, up_to).await };
+        self.shared.read_log(since).await
     }
 
     async fn task_ids(
@@ -343,11 +325,11 @@ impl Store for PostgresStore {
 
     async fn events(&self, query: EventQuery) -> Result<Vec<LoggedEvent>, StoreError> {
         let query = &query;
-        self.shared.read(|db| async move { read::events(&db, query).await }).await
+        self.shared.read_log(|db| async move { read::events(&db, query).await }).await
     }
 
     async fn last_seq(&self) -> Result<u64, StoreError> {
-        self.shared.read(|db| async move { read::last_seq(&db).await }).await
+        self.shared.read_log(|db| async move { read::last_seq(&db).await }).await
     }
 
     async fn knowledge(
@@ -564,14 +546,17 @@ impl Store for PostgresStore {
             let version = schema::version(&db).await?;
             refuse_newer(version)?;
             clock::now(&db, clock).await?;
-            // Takes the lock that every write needs; fails on a standby.
-            db.batch_execute("SELECT 1 FROM log_position WHERE one FOR UPDATE").await?;
+            // Takes the lock that orders the log, and a transaction id, which fails on a standby.
+            db.batch_execute(&schema::alone_with("log")).await?;
+            db.batch_execute("SELECT pg_current_xact_id()").await?;
             Ok(())
         };
         Ok(self.shared.connections.run(&TRIAL, ping).await?)
     }
 
     async fn verify(&self) -> Result<Vec<Finding>, StoreError> {
+        // An event that its writer could not number any more is no damage.
+        self.shared.number_all().await?;
         let verify = |db: Arc<Db>| async move { verify::verify(&db).await };
         Ok(self.shared.connections.run(&SNAPSHOT, verify).await?)
     }

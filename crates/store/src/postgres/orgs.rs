@@ -12,6 +12,7 @@ use crate::postgres::read;
 pub(crate) struct Orgs(Mutex<HashMap<Arc<str>, i64>>);
 
 impl Orgs {
+    /// A panic while the map was held leaves at worst a missing entry, so a poisoned lock is used on.
     fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, i64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -27,6 +28,7 @@ impl Orgs {
             return Ok(known);
         }
         let found = read::find_org(db, name).await?;
+        // Only what was found is kept: an unknown org may be made by another process at any time.
         if let Some(id) = found {
             self.known().insert(name.into(), id);
         }

@@ -47,6 +47,9 @@ impl PageStore for PostgresStore {
             .await
     }
 
+    /// Uses up a code. The row is deleted by the statement that reads it, so of two browsers with one code only the
+    /// first gets in. If the connection breaks after the commit, the repeat finds no row: the code is lost, never used
+    /// twice.
     async fn page_code_take(&self, hash: PageHash) -> Result<Option<PageKey>, StoreError> {
         let clock = &self.shared.clock;
         self.shared
@@ -62,6 +65,7 @@ impl PageStore for PostgresStore {
             .await
     }
 
+    /// A page session, also one that has expired: the engine judges the time.
     async fn page_session(&self, hash: PageHash) -> Result<Option<PageKey>, StoreError> {
         self.shared
             .read(|db| async move {

@@ -1,6 +1,6 @@
 //! Reads for the read models: short, on connections of the pool, never writing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use callboard_domain::event::LoggedEvent;
@@ -8,20 +8,24 @@ use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::task::TaskRow;
 use callboard_domain::task::attempt::Attempt;
 use callboard_domain::time::Timestamp;
+use futures_util::future;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::board::counts;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
+use crate::postgres::log::END;
 use crate::postgres::rows::uuid;
+use crate::postgres::task::front::{self, Fronts};
 use crate::table::Cells;
 use crate::table::attempt::{self, ATTEMPT};
 use crate::table::event::{self, EVENT};
 use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
 use crate::table::task::{self, TASK, TASK_FROM};
-use crate::task::filter::{Filter, Leg, Value};
-use crate::task::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
+use crate::task::filter::{AttemptLeg, Filter, Leg, Value};
+use crate::task::queue::{freed_names, lapsed_counts};
 use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQuery, TasksByState};
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
@@ -77,47 +81,80 @@ impl Taken {
 }
 
 /// Tasks as they stand at `now`.
-pub(crate) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
+pub(crate) async fn tasks(
+    db: &Db,
+    query: &TaskQuery,
+    fronts: &Fronts,
+    now: Timestamp,
+) -> Result<Vec<TaskRow>> {
     let mut found = Vec::new();
     for leg in Leg::of(query) {
-        let filter = Filter::of_tasks(SIGN, query, *leg, now);
-        let sql = tasks_sql(query, *leg, &filter);
+        let filter = Filter::of_tasks(SIGN, query, leg, now);
+        // A later page begins behind the page before it.
+        if query.is_for_free() && query.after.is_none() && leg == Leg::Written {
+            found.extend(tasks_at_front(db, query, fronts, filter).await?);
+            continue;
+        }
+        let sql = tasks_sql(query, leg, &filter);
         found.extend(task_rows(db, &sql, &Taken::from(filter).values()).await?);
     }
     Ok(query.page(found, now))
 }
 
+/// Free tasks, without a walk over the tasks that were taken (`front.rs`).
+async fn tasks_at_front(
+    db: &Db,
+    query: &TaskQuery,
+    fronts: &Fronts,
+    filter: Filter,
+) -> Result<Vec<TaskRow>> {
+    let front = fronts.of(db, query.project).await?;
+    let (terms, first) = (filter.sql(), filter.values.len() + 1);
+    let taken = Taken::from(filter);
+    let beside = "LEFT JOIN attempts a ON a.id = t.newest_attempt";
+    // Each known task is looked up by itself: a join could be planned as a scan of all tasks.
+    let known = format!(
+        "({}) n CROSS JOIN LATERAL (SELECT * FROM tasks o WHERE o.id = n.id OFFSET 0) t \
+             LEFT JOIN tasks p ON p.id = t.parent {beside}",
+        front::near(first)
+    );
+    let near = select(query, &known, &terms);
+    let near_values = [&taken.values()[..], &front.near(&query.project)[..]].concat();
+    let terms = format!("{terms} AND {}", front::behind(first));
+    let behind = select(query, &format!("{TASK_FROM} {beside}"), &terms);
+    let behind_values = [&taken.values()[..], &front.behind()[..]].concat();
+    let near = task_rows(db, &near, &near_values);
+    let behind = task_rows(db, &behind, &behind_values);
+    let (mut found, behind) = future::try_join(near, behind).await?;
+    let known: HashSet<Id> = found.iter().map(|row| row.task.id.id).collect();
+    found.extend(behind.into_iter().filter(|row| !known.contains(&row.task.id.id)));
+    Ok(found)
+}
+
+fn select(query: &TaskQuery, from: &str, terms: &str) -> String {
+    let (order, limit) = (query.order(), query.limit);
+    format!("SELECT {TASK}, {ATTEMPT} FROM {from} WHERE {terms} ORDER BY {order} LIMIT {limit}")
+}
+
 /// One leg of a list. The legs are apart because a lease that is over frees its task before any row says so.
 fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
-    // Leases that are over are few, so each looks up its task; `OFFSET 0` makes the planner do it that way.
-    let from = match leg {
-        Leg::Every | Leg::Written => {
-            format!("{} LEFT JOIN attempts a ON a.id = t.newest_attempt", TASK_FROM)
-        }
-        Leg::Lapsed => "attempts a CROSS JOIN LATERAL (SELECT * FROM tasks o WHERE o.id = a.task \
+    // Leases that are live or over are few, so each looks up its task; `OFFSET 0` makes the planner do it that way.
+    let begins_at_tasks = !matches!(leg, Leg::Lapsed | Leg::Live) && !query.is_for_live();
+    let from = match begins_at_tasks {
+        true => format!("{} LEFT JOIN attempts a ON a.id = t.newest_attempt", TASK_FROM),
+        false => "attempts a CROSS JOIN LATERAL (SELECT * FROM tasks o WHERE o.id = a.task \
                  AND o.newest_attempt = a.id OFFSET 0) t LEFT JOIN tasks p ON p.id = t.parent"
             .into(),
     };
-    format!(
-        "SELECT {}, {} FROM {from} WHERE {} ORDER BY {} LIMIT {}",
-        TASK,
-        ATTEMPT,
-        filter.sql(),
-        query.order(),
-        query.limit
-    )
+    select(query, &from, &filter.sql())
 }
 
 /// Counts for the metrics; tasks whose lease is over count as what they are at `now`.
 pub(crate) async fn tasks_by_state(db: &Db, now: Timestamp) -> Result<TasksByState> {
-    let sql = format!("SELECT {COUNTS} FROM tasks WHERE {COUNTED}");
-    let mut counts = [0; 6];
-    if let Some(row) = one(db, &sql, &[]).await? {
-        for (place, count) in counts.iter_mut().enumerate() {
-            *count = row.try_get(place)?;
-        }
+    let mut counts = TasksByState::default();
+    for row in &all(db, counts::EVERYWHERE, &[]).await? {
+        counts.add(&mut row.reader())?;
     }
-    let counts = TasksByState::from_counts(counts);
     Ok(match one(db, &lapsed_counts(SIGN), &[&now.0]).await? {
         Some(row) => counts.with_lapsed(row.try_get(0)?, row.try_get(1)?),
         None => counts,
@@ -175,19 +212,21 @@ pub(crate) async fn attempts(
     query: &AttemptQuery,
     now: Timestamp,
 ) -> Result<Vec<Attempt>> {
-    let filter = Filter::of_attempts(SIGN, org, query, now);
-    let sql = format!(
-        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
-         ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
-        ATTEMPT,
-        filter.sql(),
-        query.limit
-    );
-    all(db, &sql, &Taken::from(filter).values())
-        .await?
-        .iter()
-        .map(|row| attempt::read(&mut row.reader()))
-        .collect()
+    let mut found = Vec::new();
+    for leg in AttemptLeg::of(query) {
+        let filter = Filter::of_attempts(SIGN, org, query, leg, now);
+        let sql = format!(
+            "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
+             ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
+            ATTEMPT,
+            filter.sql(),
+            query.limit
+        );
+        for row in all(db, &sql, &Taken::from(filter).values()).await? {
+            found.push(attempt::read(&mut row.reader())?);
+        }
+    }
+    Ok(query.page(found))
 }
 
 /// Live attempts whose lease is over, in every org. The clock ends them; rules treat them as ended before that.
@@ -229,7 +268,7 @@ pub(crate) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEven
 
 /// The number of the newest event.
 pub(crate) async fn last_seq(db: &Db) -> Result<u64> {
-    let row = one(db, "SELECT last_seq FROM log_position WHERE one", &[]).await?;
+    let row = one(db, END, &[]).await?;
     let seq: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
     Ok(seq.unwrap_or_default() as u64)
 }

@@ -22,8 +22,10 @@ use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
 use crate::table::task::{self, TASK, TASK_FROM};
 
+/// The largest group. A bound, because the answer to one request waits for the rows of all.
 const GROUP_MAX: usize = 64;
 
+/// `None` where no such task is visible in the org.
 type Answer = Result<Option<TaskRecord>, StoreError>;
 
 pub(crate) struct Ask {
@@ -32,6 +34,7 @@ pub(crate) struct Ask {
     pub reply: oneshot::Sender<Answer>,
 }
 
+/// Reads groups until the store is dropped. One group at a time: the next one fills while this one is read.
 pub(crate) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<Ask>) {
     let mut asks = Vec::with_capacity(GROUP_MAX);
     while asked.recv_many(&mut asks, GROUP_MAX).await > 0 {
@@ -44,6 +47,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<
         let found = shared.read(|db| async move {
             let mut numbers = Vec::with_capacity(group.len());
             for ask in group {
+                // An unknown org fails its own request, not the group.
                 numbers.push(orgs.find(&db, &ask.org).await?);
             }
             Ok((numbers, load(&db, group).await?))
@@ -73,6 +77,8 @@ type Records = HashMap<Id, Result<Found, StoreError>>;
 
 fn visible(records: &Records, org: i64, task: TaskId) -> Answer {
     match records.get(&task.id) {
+        // The rows were loaded by id alone, for requests of any org. A task of another org is not visible, and neither
+        // is one that was named with a wrong prefix.
         Some(Ok(found)) if found.org == org && found.task.id == task => Ok(Some(found.record())),
         Some(Err(error)) => Err(error.clone()),
         Some(Ok(_)) | None => Ok(None),
@@ -90,6 +96,7 @@ async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
              WHERE t.id = wanted.id AND t.removed_at IS NULL LIMIT 1) AS found",
         TASK, ATTEMPT, TASK_FROM
     );
+    // The statement is shared with commands, which also need the tasks that depend on theirs. A record shows none.
     let (around, no_dependents) = (around::sql(), Vec::<Uuid>::new());
     let of_tasks: [&(dyn ToSql + Sync); 1] = [&ids];
     let around_tasks: [&(dyn ToSql + Sync); 2] = [&ids, &no_dependents];

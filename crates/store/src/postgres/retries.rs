@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use callboard_domain::time::Timestamp;
 
 use crate::postgres::errors::Trouble;
+use crate::postgres::read::SIGN;
 use crate::postgres::{PostgresStore, clock, read};
-use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
+use crate::retries::{self, ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
 use crate::table::Cells;
 use crate::table::retry::{self, RETRY};
 use crate::{CallKey, KeptCall, RetryStore, StoreError};
@@ -36,9 +37,12 @@ impl RetryStore for PostgresStore {
         let (call, shared, kept) = (&call, &self.shared, answer_text(answer));
         self.shared
             .read(|db| async move {
+                // The server's time, as for the rows of commands: the clocks of two processes may differ.
                 let now = clock::now(&db, &shared.clock).await?;
                 let org = shared.orgs.get(&db, &call.org).await?;
                 let (actor, key) = (call.actor.as_str(), call.key.key());
+                // Only an expired answer is replaced: of two calls at once with one key the first answer stays.
+                // A repeat after a broken connection finds its own row and changes nothing.
                 let since = now.plus_ms(-RETRIES_KEPT_MS).0;
                 let digest = hex(call.key.digest());
                 let sql = "INSERT INTO retries (org, actor, tool, key, step, at, digest, kept) \
@@ -54,11 +58,11 @@ impl RetryStore for PostgresStore {
             .await
     }
 
-    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
+    async fn prune_retries(&self, before: Timestamp) -> Result<usize, StoreError> {
         self.shared
             .read(|db| async move {
-                read::one(&db, "DELETE FROM retries WHERE at < $1", &[&before.0]).await?;
-                Ok(())
+                let sql = db.prepare_cached(&retries::prune(SIGN)).await?;
+                Ok(db.execute(&sql, &[&before.0]).await? as usize)
             })
             .await
     }

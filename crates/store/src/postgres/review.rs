@@ -69,6 +69,7 @@ pub(crate) async fn write(db: &Db, org: i64, touched: &Touched) -> Result<()> {
     }
     if !touched.drafts_gone.is_empty() {
         let ids: Vec<Uuid> = touched.drafts_gone.iter().map(|id| uuid(id.0)).collect();
+        // In the transaction that sends the comments: a draft is never both sent and still there.
         read::one(db, "DELETE FROM review_drafts WHERE id = ANY($1)", &[&ids]).await?;
     }
     if !touched.reviews_gone.is_empty() {
@@ -133,6 +134,7 @@ async fn draft_put(
         }
         Some(_) => return Ok(Err(not_yours())),
         None => {
+            // A comment that was sent must not come back to life as a draft by a late save of the page.
             let sent = "SELECT 1 FROM review_comments WHERE id = $1";
             if read::one(db, sent, &[&uuid(id.0)]).await?.is_some() {
                 return Ok(Err(not_yours()));

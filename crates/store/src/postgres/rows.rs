@@ -40,6 +40,7 @@ impl From<Damaged> for Trouble {
 }
 
 /// A number from a column of any integer type.
+/// Columns are `integer` or `bigint`, and the driver reads each only as its own type. Readers ask for i64 of both.
 struct Integer(i64);
 
 impl<'a> FromSql<'a> for Integer {

@@ -18,11 +18,13 @@ pub(crate) const ALONE: &str =
 
 /// Takes a lock that serialises only the transactions that name the same `what`.
 pub(crate) fn alone_with(what: &str) -> String {
+    format!("SELECT pg_advisory_xact_lock({})", lock_key(what))
+}
+
+/// The key of the advisory lock for `what` in this schema.
+pub(crate) fn lock_key(what: &str) -> String {
     let what = what.replace('\'', "''");
-    format!(
-        "SELECT pg_advisory_xact_lock(\
-             hashtextextended('callboard:' || current_schema() || ':{what}', 0))"
-    )
+    format!("hashtextextended('callboard:' || current_schema() || ':{what}', 0)")
 }
 
 /// Brings a database up to date and returns the schema of its tables. Safe to run from several processes at once.

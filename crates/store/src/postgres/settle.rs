@@ -22,6 +22,7 @@ pub(crate) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {
 /// Finds or creates these rows; needs a transaction. One process at a time, so that two that start together share
 /// one project.
 pub(crate) async fn settle(db: &Db, place: &Place, now: i64) -> Result<Home> {
+    // No unique index keeps two projects of one name apart, so only the lock keeps two first starts from making both.
     db.batch_execute(schema::ALONE).await?;
     let org = org(db, &place.org).await?;
     let project = match &place.repo {
@@ -31,6 +32,7 @@ pub(crate) async fn settle(db: &Db, place: &Place, now: i64) -> Result<Home> {
                 Some(project) => project,
                 None => {
                     let known = match by_name(db, org, &place.project_name).await? {
+                        // The board lies in this repository, so the repository belongs to the board's own project.
                         None if place.store_is_inside => oldest(db, org).await?,
                         named => named,
                     };
@@ -68,6 +70,7 @@ async fn project_of_repo(db: &Db, org: i64, machine: &str, path: &str) -> Result
     found.as_ref().map(read::project_row).transpose()
 }
 
+/// The number of an org, which is made when it is missing.
 pub(crate) async fn org(db: &Db, name: &str) -> Result<i64> {
     let sql = "INSERT INTO orgs (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
     read::one(db, sql, &[&name]).await?;
@@ -87,12 +90,14 @@ async fn make(db: &Db, org: i64, place: &Place, now: i64) -> Result<Project> {
     made.ok_or_else(|| StoreError::Internal("a new project did not come back".into()).into())
 }
 
+/// The oldest project of this name: another clone of a repository belongs to the project of the first.
 async fn by_name(db: &Db, org: i64, name: &str) -> Result<Option<Project>> {
     let sql = "SELECT id, name, prefix FROM projects WHERE org = $1 AND name = $2 \
          ORDER BY id LIMIT 1";
     read::one(db, sql, &[&org, &name]).await?.as_ref().map(read::project_row).transpose()
 }
 
+/// The first project of an org: the one of a process that runs in no repository.
 pub(crate) async fn oldest(db: &Db, org: i64) -> Result<Option<Project>> {
     let sql = "SELECT id, name, prefix FROM projects WHERE org = $1 ORDER BY id LIMIT 1";
     read::one(db, sql, &[&org]).await?.as_ref().map(read::project_row).transpose()

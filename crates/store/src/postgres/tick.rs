@@ -13,6 +13,7 @@ use crate::postgres::clock::NOW;
 use crate::postgres::connections::TRANSACTION;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
+use crate::postgres::log::END;
 use crate::postgres::{Shared, read};
 use crate::table::Cells;
 
@@ -44,7 +45,7 @@ async fn judge(db: &Db, shared: &Shared) -> Result<(usize, Timestamp)> {
     let first = "INSERT INTO ticks (at) VALUES (0) ON CONFLICT (one) DO NOTHING";
     read::one(db, first, &[]).await?;
     read::one(db, "SELECT 1 FROM ticks WHERE one FOR UPDATE", &[]).await?;
-    let sql = format!("SELECT {NOW}, greatest(p.last_at, t.at), t.at FROM log_position p, ticks t");
+    let sql = format!("SELECT {NOW}, greatest(p.last_at, t.at), t.at FROM ({END}) p, ticks t");
     let row = db.query_one(&db.prepare_cached(&sql).await?, &[]).await?;
     let now = shared.clock.learn(row.try_get(0)?, row.try_get(1)?);
     let seen_at = shared.seen_at(row.try_get(2)?);

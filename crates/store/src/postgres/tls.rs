@@ -16,6 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// `sslmode` of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
+    /// Never encrypted.
     Disable,
     /// Encrypted when the server can; nothing is checked.
     Prefer,
@@ -42,6 +43,7 @@ impl Mode {
 
 /// The authorities that may have signed a server's certificate: `sslrootcert` of the address.
 pub(crate) enum Roots<'a> {
+    /// The address names none.
     Unnamed,
     /// The authorities that this machine trusts anyway.
     System,
@@ -68,6 +70,7 @@ pub(crate) fn connector(mode: Mode, roots: Roots) -> Result<MakeRustlsConnect, S
         }
     };
     let provider = Arc::new(ring::default_provider());
+    // The verifier of rustls always checks the host, so libpq's weaker modes need one of our own.
     let asked = Asked { trusted, host: mode == Mode::VerifyFull, provider: provider.clone() };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -87,6 +90,7 @@ struct Trusted {
     named: Vec<CertificateDer<'static>>,
 }
 
+/// Certificates of this machine that cannot be parsed are left out; old stores often hold a few.
 fn of_this_machine() -> Result<Trusted, String> {
     let mut authorities = RootCertStore::empty();
     authorities.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -104,6 +108,7 @@ fn of_file(path: &Path) -> Result<Trusted, String> {
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(format!("cannot be read: {error}")))?;
     let mut authorities = RootCertStore::empty();
+    // A file that names an authority must name a usable one: an empty list would refuse every server without a reason.
     let (usable, _) = authorities.add_parsable_certificates(named.iter().cloned());
     if usable == 0 {
         return Err(unreadable("are none: it must be a PEM file".into()));
@@ -115,7 +120,9 @@ fn of_file(path: &Path) -> Result<Trusted, String> {
 #[derive(Debug)]
 struct Asked {
     trusted: Option<Trusted>,
+    /// Whether the certificate must be for the host of the address.
     host: bool,
+    /// The algorithms that signatures are checked with.
     provider: Arc<CryptoProvider>,
 }
 

@@ -35,6 +35,7 @@ pub(crate) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<T
     Ok(grant.token(now))
 }
 
+/// Revokes a token. A repeat changes nothing, so the row keeps the first revocation.
 pub(crate) async fn revoke(
     db: &Db,
     id: TokenId,
@@ -61,6 +62,7 @@ pub(crate) async fn all(db: &Db) -> Result<Vec<Token>> {
     found.iter().map(|row| kept(row).map(|kept| kept.token)).collect()
 }
 
+/// Whether any token was ever made, live or not.
 pub(crate) async fn any(db: &Db) -> Result<bool> {
     Ok(read::one(db, "SELECT 1 FROM tokens LIMIT 1", &[]).await?.is_some())
 }

@@ -17,7 +17,7 @@ use crate::postgres::address::Address;
 use crate::postgres::connections::{Connections, MIGRATION, SNAPSHOT, STATEMENTS};
 use crate::postgres::db::Db;
 use crate::postgres::errors::{Result, Trouble};
-use crate::postgres::{PostgresStore, read, schema};
+use crate::postgres::{PostgresStore, log, read, schema};
 use crate::table::Cells;
 use crate::transfer::{
     Cell, FillError, Inbox, MovedTable, Outbox, Parcel, Row, TABLES, TableSum, UNFINISHED, Whole,
@@ -49,6 +49,8 @@ impl PostgresStore {
 #[async_trait]
 impl Whole for PostgresStore {
     async fn read_all(&self, outbox: Outbox) -> Result<Vec<TableSum>, StoreError> {
+        // Few events are left to be numbered by the copy itself then.
+        self.shared.number_all().await?;
         let db = self.shared.connections.begun(&SNAPSHOT).await?;
         let sums = read_all(db.client(), outbox).await?;
         db.commit().await?;
@@ -90,12 +92,12 @@ async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
                 _ => column.to_owned(),
             })
             .collect();
-        let sql = format!(
-            "SELECT {} FROM {} ORDER BY {}",
-            table.column_list(),
-            table.name,
-            order.join(", ")
-        );
+        let from = match table.name {
+            "events" if log::is_parked(db).await? => format!("{} e", log::EVENTS),
+            name => name.to_owned(),
+        };
+        let sql =
+            format!("SELECT {} FROM {from} ORDER BY {}", table.column_list(), order.join(", "));
         let mut rows = pin!(db.query_raw(&sql, std::iter::empty::<&str>()).await?);
         while let Some(row) = rows.try_next().await? {
             let cells = types.iter().enumerate().map(|(column, kind)| cell(&row, column, kind));
@@ -237,14 +239,8 @@ fn unstorable(table: &MovedTable, row: &Row, column: &str, words: &str) -> Store
     ))
 }
 
-/// Sets the state that PostgreSQL keeps beside the rows: the end of the log, counters, statistics; and the mark of
-/// an unfinished move.
+/// Sets the state that PostgreSQL keeps beside the rows: counters, statistics; and the mark of an unfinished move.
 async fn settle_down(tx: &Client) -> Result<()> {
-    tx.batch_execute(
-        "UPDATE log_position SET last_seq = coalesce((SELECT max(seq) FROM events), 0),
-             last_at = coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0)",
-    )
-    .await?;
     let counted = tx
         .query(
             "SELECT table_name::text, column_name::text FROM information_schema.columns

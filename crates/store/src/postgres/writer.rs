@@ -1,22 +1,26 @@
 //! The one task of a process that writes. It takes up to 64 queued commands, decides them in memory and commits
-//! once. Other processes do the same concurrently: row locks keep them apart, the log's lock orders their commits.
+//! once. Commands that were given together are split only when their batch fails. Other processes do the same
+//! concurrently: row locks keep them apart, and `log.rs` numbers their events.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::watch::is_unwatched;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::judge::judge;
 use crate::postgres::batch::Batch;
 use crate::postgres::connections::{STATEMENTS, late, within};
 use crate::postgres::db::Db;
 use crate::postgres::errors::Trouble;
+use crate::postgres::keep::{BatchKept, Numbering};
+use crate::postgres::log::CROWDED;
 use crate::postgres::{Shared, fetch, keep, lookups, orgs};
-use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
+use crate::replies::{Caller, Callers, Verdict};
+use crate::{ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
 /// How often work is tried that conflicts with another process.
@@ -29,11 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long everything around a batch may take.
 const AROUND: Duration = Duration::from_secs(15);
 
-type Verdict = Result<Applied, ApplyError>;
-
 pub(crate) struct WriteRequest {
-    pub op: Op,
-    pub reply: oneshot::Sender<Verdict>,
+    pub ops: Vec<Op>,
+    pub caller: Caller,
 }
 
 /// A connection with its prepared statements.
@@ -60,18 +62,24 @@ impl<T: Into<Trouble>> From<T> for Failed {
 struct Done {
     verdicts: Vec<Verdict>,
     events: Vec<LoggedEvent>,
+    /// Whether the events still need their numbers.
+    is_parked: bool,
+    /// Whether the batch found the log's lock taken.
+    has_missed: bool,
 }
 
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     line: Option<Line>,
     begin: String,
+    /// Until when batches park their events, because another process had the log's lock.
+    crowded_until: Option<Instant>,
 }
 
 impl Writer {
     pub fn new(shared: Arc<Shared>) -> Self {
         let begin = shared.connections.begin("BEGIN");
-        Self { shared, line: None, begin }
+        Self { shared, line: None, begin, crowded_until: None }
     }
 
     pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<WriteRequest>) {
@@ -82,14 +90,25 @@ impl Writer {
                 None => inbox.recv().await,
             };
             let Some(first) = next else { return };
-            let mut requests = vec![first];
-            while requests.len() < BATCH_MAX && !goes_alone(&requests[0]) {
+            let (mut commands, alone) = (first.ops.len(), goes_alone(&first));
+            let (mut requests, mut is_waited_for) = (vec![first], false);
+            while commands < BATCH_MAX && !alone {
                 match inbox.try_recv() {
                     Ok(request) if goes_alone(&request) => {
                         kept = Some(request);
                         break;
                     }
-                    Ok(request) => requests.push(request),
+                    Ok(request) => {
+                        commands += request.ops.len();
+                        requests.push(request);
+                        is_waited_for = false;
+                    }
+                    // Callers of the batch before were answered just now. Their next commands come with this batch
+                    // when they get a turn first.
+                    Err(_) if !is_waited_for => {
+                        is_waited_for = true;
+                        tokio::task::yield_now().await;
+                    }
                     Err(_) => break,
                 }
             }
@@ -98,31 +117,56 @@ impl Writer {
     }
 
     async fn batch(&mut self, requests: Vec<WriteRequest>) {
-        let ops: Vec<&Op> = requests.iter().map(|request| &request.op).collect();
-        match self.persist(&ops).await {
-            Ok(done) => self.answer(requests, done),
-            // One command of the batch failed it; tried alone, each gets its own answer.
-            Err(Failed::Before(trouble)) if requests.len() > 1 && !trouble.is_lost() => {
-                tracing::debug!(?trouble, "a batch is tried one by one");
-                for request in requests {
-                    match self.persist(&[&request.op]).await {
-                        Ok(done) => self.answer(vec![request], done),
-                        Err(failed) => refuse(vec![request], failed),
-                    }
-                }
+        let mut callers = Callers::default();
+        let mut ops: Vec<Op> = Vec::new();
+        for WriteRequest { ops: more, caller } in requests {
+            callers.push(caller, more.len());
+            ops.extend(more);
+        }
+        let all: Vec<&Op> = ops.iter().collect();
+        // A desk has room for the rows of one wide command, so the commands that came with it are done apart.
+        if all.len() > 1 && ops.iter().any(is_wide) {
+            callers.answer(self.one_by_one(&all).await);
+            return;
+        }
+        match self.persist(&all).await {
+            Ok(Done { verdicts, events, is_parked, .. }) => {
+                count(all.len(), &events);
+                callers.answer(verdicts);
+                self.publish(&events, is_parked);
             }
-            Err(failed) => refuse(requests, failed),
+            // One command of the batch failed it; tried alone, each gets its own answer.
+            Err(Failed::Before(trouble)) if all.len() > 1 && !trouble.is_lost() => {
+                tracing::debug!(?trouble, "a batch is tried one by one");
+                callers.answer(self.one_by_one(&all).await);
+            }
+            Err(failed) => {
+                let fault = failed.fault();
+                callers.answer(all.iter().map(|_| Err(fault.answer())));
+            }
         }
     }
 
-    fn answer(&self, requests: Vec<WriteRequest>, done: Done) {
-        tally::committed(requests.len(), &done.events);
-        journal::committed(&done.events);
-        for (request, verdict) in requests.into_iter().zip(done.verdicts) {
-            // A caller that went away does not need its answer.
-            let _ = request.reply.send(verdict);
+    async fn one_by_one(&mut self, ops: &[&Op]) -> Vec<Verdict> {
+        let mut verdicts = Vec::with_capacity(ops.len());
+        for op in ops {
+            match self.persist(&[op]).await {
+                Ok(done) => {
+                    count(1, &done.events);
+                    verdicts.extend(done.verdicts);
+                    self.publish(&done.events, done.is_parked);
+                }
+                Err(failed) => verdicts.push(Err(failed.fault().answer())),
+            }
         }
-        if !self.shared.feed.hand_over(&done.events) {
+        verdicts
+    }
+
+    /// Wakes the waiters of these events, or the task that numbers them first.
+    fn publish(&self, events: &[LoggedEvent], is_parked: bool) {
+        if is_parked {
+            self.shared.sequencer.left_behind.notify_one();
+        } else if !self.shared.feed.hand_over(events) {
             self.shared.bell.ring.notify_one();
         }
     }
@@ -167,6 +211,9 @@ impl Writer {
         if keep {
             self.line = Some(line);
         }
+        if matches!(&result, Ok(done) if done.has_missed) {
+            self.crowded_until = Some(Instant::now() + CROWDED);
+        }
         result
     }
 
@@ -177,6 +224,10 @@ impl Writer {
         let keep = keep::Statements::prepare(&db).await?;
         // Nothing was written, and the prepared statements stay.
         db.batch_execute("ROLLBACK").await?;
+        if !db.is_pooled() {
+            // The writer keeps this connection until it is closed.
+            db.batch_execute(&lookups::settings_of_connection()).await?;
+        }
         Ok(Line { db, load, keep })
     }
 
@@ -211,17 +262,26 @@ impl Writer {
         }
         if batch.is_unchanged() {
             db.batch_execute("COMMIT").await?;
-            return Ok(Done { verdicts, events: Vec::new() });
+            let events = Vec::new();
+            return Ok(Done { verdicts, events, is_parked: false, has_missed: false });
         }
-        let events = keep::batch(db, keep, batch, &self.shared.channel).await;
-        let events = events.map_err(|trouble| {
+        let how = match ops.iter().any(|op| op.command.needs(&op.actor).number) {
+            true => Numbering::Waits,
+            false if self.crowded_until.is_some_and(|until| Instant::now() < until) => {
+                Numbering::Parks
+            }
+            false => Numbering::Tries,
+        };
+        let kept = keep::batch(db, keep, batch, (how, &self.shared.channel)).await;
+        let BatchKept { events, before, is_parked } = kept.map_err(|trouble| {
             if trouble.is_lost() { Failed::Unknown(trouble) } else { Failed::Before(trouble) }
         })?;
-        let before = events.first().map_or(0, |event| event.seq - 1);
         for applied in verdicts.iter_mut().flatten() {
-            applied.last_seq = applied.last_seq.map(|place| before + place);
+            let place = applied.last_seq.filter(|_| !events.is_empty());
+            applied.last_seq = before.zip(place).map(|(before, place)| before + place);
         }
-        Ok(Done { verdicts, events })
+        let has_missed = is_parked && how == Numbering::Tries;
+        Ok(Done { verdicts, events, is_parked, has_missed })
     }
 
     fn is_unwatched(&self, batch: &Batch) -> bool {
@@ -241,32 +301,53 @@ impl Writer {
     }
 }
 
-/// Whether a command needs a batch of its own.
+/// Whether commands need a batch of their own.
 fn goes_alone(request: &WriteRequest) -> bool {
-    request.op.command.needs(&request.op.actor).is_wide()
+    request.ops.iter().any(is_wide)
 }
 
-fn refuse(requests: Vec<WriteRequest>, failed: Failed) {
-    let error = match failed {
-        Failed::Before(trouble) if trouble.is_unstorable_text() => {
-            let words = "text cannot hold the character U+0000; leave it out";
-            for request in requests {
-                let _ = request.reply.send(Err(ApplyError::Refused(Refusal::invalid(words))));
+fn is_wide(op: &Op) -> bool {
+    op.command.needs(&op.actor).is_wide()
+}
+
+/// Counts one commit.
+fn count(commands: usize, events: &[LoggedEvent]) {
+    tally::committed(commands, events);
+    journal::committed(events);
+}
+
+/// The answer to every command of a failed batch.
+enum BatchFault {
+    Text,
+    Store(StoreError),
+}
+
+impl BatchFault {
+    fn answer(&self) -> ApplyError {
+        match self {
+            Self::Text => {
+                let words = "text cannot hold the character U+0000; leave it out";
+                ApplyError::Refused(Refusal::invalid(words))
             }
-            return;
+            Self::Store(error) => error.clone().into(),
         }
-        Failed::Before(trouble) => StoreError::from(trouble),
-        Failed::Unknown(trouble) => {
-            tracing::warn!(?trouble, "the connection broke during a commit");
-            StoreError::Unavailable(
-                "the connection to PostgreSQL broke during the commit, so the change may or may \
-                 not be there; look, or repeat the call with the same idempotency key"
-                    .into(),
-            )
+    }
+}
+
+impl Failed {
+    fn fault(self) -> BatchFault {
+        match self {
+            Self::Before(trouble) if trouble.is_unstorable_text() => BatchFault::Text,
+            Self::Before(trouble) => BatchFault::Store(trouble.into()),
+            Self::Unknown(trouble) => {
+                tracing::warn!(?trouble, "the connection broke during a commit");
+                BatchFault::Store(StoreError::Unavailable(
+                    "the connection to PostgreSQL broke during the commit, so the change may or may \
+                     not be there; look, or repeat the call with the same idempotency key"
+                        .into(),
+                ))
+            }
         }
-    };
-    for request in requests {
-        let _ = request.reply.send(Err(error.clone().into()));
     }
 }
 

@@ -13,6 +13,7 @@ use callboard_domain::runs::run::RunRecord;
 use callboard_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::skip::{PagePlace, SkipOrder, merged};
 use crate::{DueJob, StoreError};
 
 /// The part of a store that keeps jobs for agents.
@@ -127,6 +128,39 @@ pub struct RunPage {
     pub runs: Vec<RunSeen>,
     /// The matching jobs over all pages.
     pub total: u64,
+}
+
+/// The words of `JobState`, as the schema checks them.
+const STATES: [&str; 7] = ["queued", "running", "stale", "done", "failed", "canceled", "expired"];
+
+impl RunQuery {
+    /// The number of matching jobs, from the kept counts of the states.
+    pub(crate) fn total(&self, counts: &[(String, i64)]) -> u64 {
+        let of_state = |state: &str| self.state.is_none_or(|wanted| wanted == state);
+        let counted = counts.iter().filter(|(state, _)| of_state(state));
+        counted.map(|(_, many)| many.max(&0).unsigned_abs()).sum()
+    }
+
+    /// The keys of a page in the order of the queue: priority, time, id. Values: the org, the limit, the number of jobs
+    /// to skip. States are our own constants, so they stand in the text. `None` where no job matches.
+    pub(crate) fn keys_sql(&self, sign: char, counts: &[(String, i64)]) -> Option<String> {
+        let index = if sign == '?' { "INDEXED BY jobs_runs" } else { "" };
+        let wanted = |state: &&str| {
+            let is_wanted = self.state.is_none_or(|wanted| wanted == *state);
+            is_wanted && counts.iter().any(|(of, many)| of == *state && *many > 0)
+        };
+        let part = |state: &str| {
+            format!(
+                "SELECT j.priority, j.created_at, j.id FROM jobs j {index} \
+                 WHERE j.kind = 'run' AND j.org = {sign}1 AND j.state = '{state}'"
+            )
+        };
+        let parts: Vec<String> = STATES.into_iter().filter(wanted).map(part).collect();
+        let (limit, skip) = (format!("{sign}2"), format!("{sign}3"));
+        let place = PagePlace { limit: &limit, skip: &skip, is_postgres: sign == '$' };
+        let order = ["j.priority", "j.created_at", "j.id"];
+        (!parts.is_empty()).then(|| merged(&parts, order, SkipOrder::Forwards, place))
+    }
 }
 
 /// How many jobs one `runs_forget` deletes, so that writers get their turn in between.

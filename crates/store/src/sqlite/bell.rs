@@ -23,6 +23,7 @@ use crate::sqlite::turnstile::Turnstile;
 use crate::sqlite::{Shared, read, turnstile};
 use crate::{Finding, LOOKS, StoreError};
 
+/// How late a wait may hear of another process, where the file system reports no changes.
 const POLL: Duration = Duration::from_secs(1);
 /// Numbers that the file holds, 8 bytes each, little-endian.
 const WORDS: usize = 7;
@@ -30,6 +31,7 @@ const WORDS: usize = 7;
 pub(crate) struct Bell {
     file: File,
     path: PathBuf,
+    /// Set once the watching thread runs.
     watched: OnceLock<()>,
 }
 
@@ -203,6 +205,7 @@ impl Bell {
 
     /// Starts one watching thread, at the first wait.
     pub fn watch(&self, shared: &Arc<Shared>) -> Result<(), StoreError> {
+        // Most processes never wait, and need no thread.
         if self.watched.set(()).is_err() {
             return Ok(());
         }
@@ -236,6 +239,7 @@ fn listen(path: &Path, log: &Connection, shared: &Weak<Shared>) {
         }
         by = match heard.recv_timeout(POLL) {
             Ok(()) => {
+                // One look serves all rings that came meanwhile.
                 while heard.try_recv().is_ok() {}
                 "bell"
             }

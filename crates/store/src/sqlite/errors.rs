@@ -5,6 +5,8 @@ use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_SHORT_READ};
 
 use crate::StoreError;
 
+/// `Unavailable` asks the caller to try again or to mend the machine, `Corrupt` to restore a backup; `Internal` is a
+/// fault of this program.
 pub(crate) fn from_sqlite(error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error_code();
     let unavailable = |words: &str| StoreError::Unavailable(format!("{words} ({error})"));

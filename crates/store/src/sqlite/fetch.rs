@@ -8,7 +8,7 @@ use callboard_domain::ids::{AttemptId, Prefix, TaskId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::needs::{Needs, verify_key};
 use callboard_domain::runs::job::Job;
-use callboard_domain::runs::run::{OpenRuns, RunRecord};
+use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Dep, Dependent, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
@@ -28,11 +28,6 @@ use crate::table::task::{self, DEP, DEPENDENT, TASK, TASK_FROM};
 /// The rows that a command needs.
 pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &Needs) -> Result<Rows> {
     let mut rows = Rows {
-        open_runs: if needs.open_runs { runs::open(db, org)? } else { OpenRuns::default() },
-        runs_here: match &needs.runs_on {
-            Some((kind, machine)) => runs::count_on(db, *kind, machine)?,
-            None => 0,
-        },
         pulls_last: if needs.pulls { pulls::last(db, org)? } else { 0 },
         org: org::rows(db, org, actor, &needs.org)?,
         crew: crew::rows(db, org, &needs.crew)?,

@@ -3,7 +3,7 @@
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use crate::file::{PRUNED_MAX, cut, rows_of};
+use crate::file::{PRUNED_MAX, TEXT, cut, rows_of};
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::read;
 use crate::{FileError, FilePart, FileSpan, NewFile, StoreError};
@@ -14,6 +14,26 @@ pub(crate) fn put(db: &mut Connection, file: &NewFile, at: Timestamp) -> Result<
         true => Ok(()),
         false => Err(FileError::Taken(file.name.clone())),
     }
+}
+
+/// Stores an artifact of one row at most, in the transaction of the command that records it. Its name is new.
+pub(crate) fn insert_small(
+    db: &Connection,
+    org: i64,
+    name: &str,
+    bytes: &[u8],
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let values = params![org, name, TEXT, at.0, bytes.len() as i64];
+    db.prepare_cached(
+        "INSERT INTO files (org, name, media_type, at, size) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(values)?;
+    if !bytes.is_empty() {
+        db.prepare_cached("INSERT INTO file_parts (file, number, bytes) VALUES (?1, 0, ?2)")?
+            .execute(params![db.last_insert_rowid(), bytes])?;
+    }
+    Ok(())
 }
 
 /// Stores a file; `false` when the name is taken.

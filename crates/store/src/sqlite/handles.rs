@@ -11,6 +11,7 @@ use crate::sqlite::{read, rows};
 use crate::table::Cells;
 use crate::table::handle::{self, HANDLE, HANDLE_FROM};
 
+/// The id was made by this process and is not known yet, so a conflict would be a fault.
 pub(crate) fn add(db: &Connection, handle: &Handle) -> Result<(), StoreError> {
     let org = read::org(db, &handle.org)?;
     let columns = Columns::of(&handle.state);
@@ -23,6 +24,8 @@ pub(crate) fn find(db: &Connection, id: HandleId) -> Result<Option<Handle>> {
         .optional()
 }
 
+/// Carries out changes in one transaction. A handle that is unknown is left out of the answer, and one to which the
+/// change does nothing, because its call is over, is answered as it stands.
 pub(crate) fn change(
     db: &mut Connection,
     changes: Vec<(HandleId, HandleChange)>,
@@ -47,6 +50,7 @@ fn write(db: &Connection, handle: &Handle) -> Result<()> {
     rows::update(db, &handle::values(None, handle, &columns), "id", &STEPS)
 }
 
+/// Deletes expired handles. One whose runner is alive stays: its call has not answered yet.
 pub(crate) fn prune(db: &Connection, before: Timestamp) -> Result<()> {
     db.execute(
         "DELETE FROM handles WHERE expires_at < ?1 \

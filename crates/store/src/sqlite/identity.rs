@@ -69,6 +69,7 @@ pub(crate) fn real(path: &Path) -> PathBuf {
 /// Watches over the files of an open database: the database, its log and the log's index.
 pub(crate) struct Guard {
     files: Vec<(PathBuf, FileId)>,
+    /// The words of the first loss, which every later call repeats.
     lost: OnceLock<String>,
 }
 
@@ -105,6 +106,7 @@ impl Guard {
         Ok(())
     }
 
+    /// Notes the loss once and for all. The words say what a person has to do, because no retry helps.
     fn lose(&self, path: &Path, how: &str) -> StoreError {
         let what = match path.to_string_lossy() {
             name if name.ends_with("-wal") => "the database's log (-wal)",
@@ -149,6 +151,7 @@ impl Admitted {
                 database.display()
             )));
         }
+        // The list stays locked over the look at the header: no other thread may open the file in between.
         let id = FileId::of(&found);
         let mut open = open_here();
         if !open.contains(&id) && has_foreign_log(database, &found, bell).map_err(unreadable)? {

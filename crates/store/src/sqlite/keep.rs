@@ -10,12 +10,12 @@ use callboard_domain::task::{Dependent, Task};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
+use crate::kept::row_writes;
 use crate::sqlite::board::cards;
-use crate::sqlite::board::org;
 use crate::sqlite::runs::deliveries;
 use crate::sqlite::runs::jobs;
 use crate::sqlite::task::comments;
-use crate::sqlite::{crew, knowledge, pulls, review, rows, runs};
+use crate::sqlite::{files, knowledge, pulls, review, rows, runs};
 use crate::table::attempt::{self, OUTPUTS};
 use crate::table::entry::{self, ENTRIES};
 use crate::table::{event, task};
@@ -25,14 +25,12 @@ use crate::table::{event, task};
 pub(crate) fn rows(
     db: &Connection,
     org: i64,
-    Desk { now, rows, touched }: &Desk,
+    desk: &Desk,
     fetched: &BTreeMap<TaskId, Task>,
 ) -> Result<()> {
-    for write in &touched.org {
-        org::write(db, org, write, *now)?;
-    }
-    for write in &touched.crew {
-        crew::write(db, org, write)?;
+    let Desk { now, rows, touched } = desk;
+    for write in row_writes(org, desk) {
+        rows::write(db, &write)?;
     }
     let tasks = |ids: &BTreeSet<TaskId>| -> Vec<&TaskRows> {
         ids.iter().filter_map(|id| rows.tasks.get(id)).collect()
@@ -69,7 +67,7 @@ pub(crate) fn rows(
     }
     review::write(db, org, touched)?;
     history(db, rows, touched)?;
-    work(db, org, rows, touched)?;
+    work(db, org, rows, touched, *now)?;
     for entry in &touched.knowledge_new {
         knowledge::insert(db, org, entry)?;
     }
@@ -113,8 +111,8 @@ fn history(db: &Connection, rows: &Rows, touched: &Touched) -> Result<()> {
     Ok(())
 }
 
-/// Jobs with their runs and deliveries, and pull requests.
-fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched) -> Result<()> {
+/// Jobs with their runs, artifacts and deliveries, and pull requests.
+fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched, now: Timestamp) -> Result<()> {
     let job = |id: &JobId| rows.jobs.get(id);
     for job in touched.jobs.difference(&touched.jobs_new).filter_map(job) {
         jobs::update(db, org, job)?;
@@ -133,6 +131,9 @@ fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched) -> Result<()>
     let known = touched.runs.iter().filter(|id| !touched.runs_new.contains_key(id));
     for run in known.filter_map(|id| rows.runs.get(id)) {
         runs::update(db, org, run)?;
+    }
+    for (name, bytes) in &touched.files_new {
+        files::insert_small(db, org, name, bytes, now)?;
     }
     for delivery in &touched.deliveries_new {
         deliveries::insert(db, org, delivery)?;
@@ -170,14 +171,17 @@ pub(crate) fn append_events(
     last_seq: &mut u64,
 ) -> Result<Vec<LoggedEvent>> {
     let mut logged = Vec::with_capacity(events.len());
+    // Only the newest step of a job is its version.
+    let mut steps: BTreeMap<JobId, u64> = BTreeMap::new();
     for Event { actor, name, about, data } in events {
         *last_seq += 1;
         let event = LoggedEvent { seq: *last_seq, at: now, actor, name, about, data };
         rows::insert(db, &event::values(org, &event), "")?;
-        if let Some(job) = step_of(event.name, &event.data) {
-            runs::number(db, job, event.seq)?;
-        }
+        steps.extend(step_of(event.name, &event.data).map(|job| (job, event.seq)));
         logged.push(event);
+    }
+    for (job, seq) in steps {
+        runs::number(db, job, seq)?;
     }
     Ok(logged)
 }

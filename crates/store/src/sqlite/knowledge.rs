@@ -20,6 +20,7 @@ use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBE
 /// Stores an entry together with its part of the keyword index. Entries are numbered per org from 0 without gaps;
 /// postings and vectors name an entry by that number.
 pub(crate) fn insert(db: &Connection, org: i64, entry: &KnowledgeEntry) -> Result<()> {
+    // Read in the transaction of the command, and writers take turns: no other entry can get this number.
     let number = counts(db, org)?.entries;
     let indexed = index::index(entry, number);
     db.prepare_cached(
@@ -267,6 +268,7 @@ pub(crate) fn put_vectors(db: &mut Connection, model: &str, embedded: &[Embedded
                 ])?;
             }
         }
+        // An entry that cannot be embedded has no parts, and counts as done: the model would fail on it for ever.
         let upto = of_org().map(|entry| entry.number + 1).max().unwrap_or(0);
         tx.prepare_cached(
             "INSERT INTO knowledge_models (org, model, upto) VALUES (?1, ?2, ?3) \

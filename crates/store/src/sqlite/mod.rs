@@ -18,6 +18,7 @@ mod pages;
 mod pulls;
 mod read;
 mod restore;
+mod retention;
 mod retries;
 mod review;
 mod rows;
@@ -33,6 +34,7 @@ mod turnstile;
 mod verify;
 mod writer;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -62,6 +64,7 @@ use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::migrations::refuse_newer;
+use crate::replies::Caller;
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
@@ -91,6 +94,8 @@ pub(crate) struct Shared {
     floor: Floor,
     watch: Watch,
     readers: Mutex<Vec<Connection>>,
+    /// The numbers of orgs by their names.
+    orgs: Mutex<HashMap<Box<str>, i64>>,
     vectors: VectorCache,
     /// The last field, so that the list of open databases forgets this one after its connections are closed.
     _admitted: identity::Admitted,
@@ -101,8 +106,22 @@ impl Store for SqliteStore {
     // The writer answers after the commit. A dropped sender means that the store was closed first.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
-        self.send(writer::WriteRequest::Apply(Box::new(op), reply))?;
+        self.send(writer::WriteRequest::Apply(vec![op], Caller::One(reply)))?;
         answer.await.map_err(|_| StoreError::Unavailable("the store is closing".into()))?
+    }
+
+    async fn apply_all(&self, ops: Vec<Op>) -> Vec<Result<Applied, ApplyError>> {
+        let (count, (reply, answer)) = (ops.len(), oneshot::channel());
+        if count == 0 {
+            return Vec::new();
+        }
+        let sent = self.send(writer::WriteRequest::Apply(ops, Caller::All(reply)));
+        let error = match (sent, answer.await) {
+            (Ok(()), Ok(verdicts)) => return verdicts,
+            (Err(error), _) => error,
+            (Ok(()), Err(_)) => StoreError::Unavailable("the store is closing".into()),
+        };
+        (0..count).map(|_| Err(error.clone().into())).collect()
     }
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {

@@ -22,6 +22,7 @@ pub fn task_names(database: &Path, org: &str, typed: &str, limit: usize) -> Vec<
 fn read(database: &Path, org: &str, typed: &str, limit: usize) -> rusqlite::Result<Vec<TaskName>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(database, flags)?;
+    // A locked file gives no names; a wait would let the shell hang.
     db.busy_timeout(std::time::Duration::ZERO)?;
     let sql = "SELECT t.prefix || '-' || t.number, t.title \
                FROM tasks t JOIN orgs o ON o.id = t.org AND o.name = ?1 \

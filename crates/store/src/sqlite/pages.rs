@@ -69,6 +69,7 @@ impl PageStore for SqliteStore {
         hash: PageHash,
     ) -> std::result::Result<Option<PageKey>, StoreError> {
         let now = self.now();
+        // A DELETE, so it waits for its turn like every write.
         self.on_writer(move |db| take(db, hash, now).map_err(from_sqlite)).await
     }
 

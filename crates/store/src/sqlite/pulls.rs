@@ -12,8 +12,10 @@ use crate::table::pull::{AGAIN, PULL, PULL_FROM, read, values};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError, pulls};
 
 /// The newest number of an org's local pull requests.
+/// Local ones are numbered per org, whatever their repository; forges number their own.
 pub(crate) fn last(db: &Connection, org: i64) -> Result<u64> {
     let sql = "SELECT coalesce(max(number), 0) FROM pulls WHERE org = ?1 AND forge = 'local'";
+    // A CHECK keeps numbers at 1 or above, so no sign is lost.
     let last: i64 = db.prepare_cached(sql)?.query_row([org], |row| row.get(0))?;
     Ok(last.unsigned_abs())
 }

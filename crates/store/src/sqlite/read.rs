@@ -10,6 +10,7 @@ use callboard_domain::time::Timestamp;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
+use crate::board::counts;
 use crate::id_table::id_table;
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{fetch, tick};
@@ -18,10 +19,10 @@ use crate::table::attempt::{self, ATTEMPT};
 use crate::table::event::{self, EVENT};
 use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
 use crate::table::task::{self, TASK};
-use crate::task::filter::{Filter, Leg, Value};
-use crate::task::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
+use crate::task::filter::{AttemptLeg, Filter, Leg, Value};
+use crate::task::queue::{freed_names, lapsed_counts};
 use crate::{
-    AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery,
+    AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery, TaskScope,
     TasksByState,
 };
 
@@ -49,27 +50,47 @@ impl ToSql for Value {
 pub(crate) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
     let mut found = Vec::new();
     for leg in Leg::of(query) {
-        let filter = Filter::of_tasks(SIGN, query, *leg, now);
-        found.extend(task_rows(db, &tasks_sql(query, *leg, &filter), filter.values)?);
+        let filter = Filter::of_tasks(SIGN, query, leg, now);
+        found.extend(task_rows(db, &tasks_sql(query, leg, &filter), filter.values)?);
     }
     Ok(query.page(found, now))
 }
 
-/// The index that a query has to use. The planner knows nothing of the numbers of rows. By itself it reads every
-/// task of a label to find those that can start, and every task of a project to find those of one assignee.
+/// The index that a query has to use. The planner knows nothing of the numbers of rows: by itself it reads every task of
+/// a label to find those that can start.
 fn index_of(query: &TaskQuery, leg: Leg) -> &'static str {
-    match (leg, &query.assignee) {
-        (Leg::Written, _) if query.is_for_free() => "INDEXED BY tasks_free",
-        (Leg::Written, _) if query.is_for_startable() => "INDEXED BY tasks_startable",
-        (Leg::Written, Some(Some(_))) => "INDEXED BY tasks_by_assignee",
-        (Leg::Every | Leg::Written | Leg::Lapsed, _) => "",
+    match leg {
+        Leg::Lapsed | Leg::Live => "",
+        Leg::Phase(_) => "INDEXED BY tasks_by_assignee",
+        Leg::Written if query.is_for_free() => "INDEXED BY tasks_free",
+        Leg::Written if query.is_for_startable() && query.as_work.is_some() => {
+            "INDEXED BY tasks_to_start"
+        }
+        Leg::Written if query.is_for_startable() => "INDEXED BY tasks_startable",
+        Leg::Written => "INDEXED BY tasks_by_label",
+        Leg::Every if query.scope == TaskScope::Held => "INDEXED BY tasks_held",
+        Leg::Every if query.blocked => "INDEXED BY tasks_blocked",
+        Leg::Every if query.awaits_review() => "INDEXED BY tasks_in_review",
+        Leg::Every if query.ready == Some(false) => "INDEXED BY tasks_waiting",
+        Leg::Every if query.ready == Some(true) && query.as_work.is_some() => {
+            "INDEXED BY tasks_ready"
+        }
+        Leg::Every if query.scope == TaskScope::Open => "INDEXED BY tasks_open",
+        Leg::Every => "INDEXED BY tasks_by_project",
     }
 }
 
 fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
-    // The join goes from the few leases that are over to their tasks; a CROSS JOIN keeps that order.
+    // The join goes from the few leases that are live or over to their tasks; a CROSS JOIN keeps that order.
     let from = match leg {
-        Leg::Every | Leg::Written => {
+        Leg::Every | Leg::Written | Leg::Phase(_) | Leg::Live
+            if leg == Leg::Live || query.is_for_live() =>
+        {
+            "attempts a INDEXED BY attempts_live CROSS JOIN tasks t ON t.id = a.task \
+             AND t.newest_attempt = a.id LEFT JOIN tasks p ON p.id = t.parent"
+                .into()
+        }
+        Leg::Every | Leg::Written | Leg::Phase(_) | Leg::Live => {
             let index = index_of(query, leg);
             format!(
                 "tasks t {index} LEFT JOIN tasks p ON p.id = t.parent \
@@ -98,16 +119,14 @@ pub(crate) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
         .collect()
 }
 
-/// Counts tasks without an index, which would visit the same rows in a worse order.
+/// Counts for the metrics, from the kept counts; tasks whose lease is over count as what they are at `now`.
 pub(crate) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByState> {
-    let sql = format!("SELECT {COUNTS} FROM tasks NOT INDEXED WHERE {COUNTED}");
-    let counts = db.prepare_cached(&sql)?.query_row([], |row| {
-        let mut counts = [0; 6];
-        for (place, count) in counts.iter_mut().enumerate() {
-            *count = row.get(place)?;
-        }
-        Ok(TasksByState::from_counts(counts))
-    })?;
+    let mut counts = TasksByState::default();
+    let mut kept = db.prepare_cached(counts::EVERYWHERE)?;
+    let mut rows = kept.query([])?;
+    while let Some(row) = rows.next()? {
+        counts.add(&mut row.reader())?;
+    }
     let (ready, blocked) = db
         .prepare_cached(&lapsed_counts(SIGN))?
         .query_row([now.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -220,12 +239,13 @@ fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Re
     .collect()
 }
 
-/// Finds ids by their end: ids made within one minute begin alike, so people remember the end.
+/// Finds ids by their end: ids made within one minute begin alike, so people remember the end. The `+` keeps SQLite from
+/// reading and sorting all tasks of the org.
 fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     const SEARCHED_MAX: i64 = 100_000;
     let typed = typed.to_ascii_lowercase();
     let mut recent = db.prepare_cached(
-        "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
+        "SELECT id, prefix FROM tasks WHERE +org = ?1 AND removed_at IS NULL \
          ORDER BY id DESC LIMIT ?2",
     )?;
     let ids = recent.query_map(params![org, SEARCHED_MAX], |row| row.reader().task())?;
@@ -237,7 +257,7 @@ fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Resu
 /// Finds tasks whose prefix begins with the typed text.
 fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     db.prepare_cached(
-        "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
+        "SELECT id, prefix FROM tasks WHERE +org = ?1 AND removed_at IS NULL \
              AND lower(substr(prefix, 1, length(?2))) = lower(?2) \
          ORDER BY id DESC LIMIT ?3",
     )?
@@ -251,17 +271,30 @@ pub(crate) fn attempts(
     query: &AttemptQuery,
     now: Timestamp,
 ) -> Result<Vec<Attempt>> {
-    let filter = Filter::of_attempts(SIGN, org, query, now);
-    let sql = format!(
-        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
-         ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
-        ATTEMPT,
-        filter.sql(),
-        query.limit
-    );
-    db.prepare_cached(&sql)?
-        .query_map(params_from_iter(filter.values), |row| attempt::read(&mut row.reader()))?
-        .collect()
+    let mut found = Vec::new();
+    for leg in AttemptLeg::of(query) {
+        let filter = Filter::of_attempts(SIGN, org, query, leg, now);
+        let index = match leg {
+            AttemptLeg::Every if query.task.is_some() => "INDEXED BY attempts_by_fence",
+            AttemptLeg::Every if query.actor.is_some() => "INDEXED BY attempts_by_actor",
+            AttemptLeg::Every => "INDEXED BY attempts_by_start",
+            AttemptLeg::Live => "INDEXED BY attempts_live",
+            AttemptLeg::Finished => "INDEXED BY attempts_finished",
+            AttemptLeg::Canceled => "INDEXED BY attempts_canceled",
+        };
+        let sql = format!(
+            "SELECT {ATTEMPT} FROM attempts a {index} CROSS JOIN tasks t ON t.id = a.task WHERE {} \
+             ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
+            filter.sql(),
+            query.limit
+        );
+        let mut statement = db.prepare_cached(&sql)?;
+        let read = |row: &Row<'_>| attempt::read(&mut row.reader());
+        for attempt in statement.query_map(params_from_iter(filter.values), read)? {
+            found.push(attempt?);
+        }
+    }
+    Ok(query.page(found))
 }
 
 /// Live attempts whose lease is over, in every org. The clock ends them; rules treat them as ended before that.
@@ -381,6 +414,8 @@ pub(crate) fn quota_used(db: &Connection, org: i64, metric: &str, period: &str) 
 mod tests {
     use std::sync::Arc;
 
+    use callboard_domain::policy::Phase;
+
     use super::*;
     use crate::sqlite::schema;
     use crate::sqlite::turnstile::Turnstile;
@@ -405,7 +440,8 @@ mod tests {
             (&by_label, Leg::Lapsed, "attempts_by_lease"),
             (&startable, Leg::Written, "tasks_startable"),
             (&startable, Leg::Lapsed, "attempts_by_lease"),
-            (&query, Leg::Written, "tasks_by_assignee"),
+            (&query, Leg::Phase(Phase::Initial), "tasks_by_assignee"),
+            (&query, Leg::Phase(Phase::ClosedDone), "tasks_by_assignee"),
         ];
         for (query, leg, index) in cases {
             assert!(Leg::of(query).contains(&leg));

@@ -60,6 +60,7 @@ impl SqliteStore {
             true => drop(std::fs::copy(file, part.path()).map_err(unavailable)?),
             false => copy(file, part.path()).map_err(RestoreError::Backup)?,
         }
+        // The copy is checked, not the file: nothing can change the copy between the check and its use.
         let events = inspect(part.path()).map_err(RestoreError::Backup)?;
         let turnstile = Turnstile::open(&database).map_err(unavailable)?;
         let _turn = turnstile.enter().map_err(unavailable)?;
@@ -68,6 +69,7 @@ impl SqliteStore {
             None => None,
         };
         part.replace().map_err(unavailable)?;
+        // The restored log may be shorter than the former one. Without this the bell would call its missing end lost.
         bell.begin_anew(&database, events).map_err(unavailable)?;
         Ok(Restored { kept })
     }
@@ -144,10 +146,12 @@ fn set_aside(database: &Path, log_is_foreign: bool, stamp: &str) -> Result<PathB
 /// is not touched: SQLite's own locks show that, also where the bell was deleted.
 fn fold(database: &Path) -> Result<(), RestoreError> {
     let folded = open_existing(database).and_then(|db| {
+        // Long enough for a reader that is just closing, short enough for a person who waits at a terminal.
         db.busy_timeout(Duration::from_millis(200))?;
         db.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get::<_, String>(0))
     });
     match folded {
+        // SQLite leaves WAL only when no other connection is open.
         Ok(mode) if mode == "wal" => Err(RestoreError::InUse),
         Err(error)
             if matches!(

@@ -6,8 +6,9 @@ use callboard_domain::retry::{Held, HeldNow};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
-use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
+use crate::retries::{self, ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex};
 use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::read::SIGN;
 use crate::sqlite::{SqliteStore, fetch, read, rows as table_rows};
 use crate::table::Cells;
 use crate::table::retry::{self, KEY, RETRIES, RETRY};
@@ -106,10 +107,10 @@ impl RetryStore for SqliteStore {
         self.on_writer(keep).await
     }
 
-    async fn prune_retries(&self, before: Timestamp) -> std::result::Result<(), StoreError> {
+    async fn prune_retries(&self, before: Timestamp) -> std::result::Result<usize, StoreError> {
+        // Reads leave expired rows out anyway, so a late sweep changes no answer.
         let prune = move |db: &mut Connection| {
-            db.execute("DELETE FROM retries WHERE at < ?1", [before.0]).map_err(from_sqlite)?;
-            Ok(())
+            db.execute(&retries::prune(SIGN), [before.0]).map_err(from_sqlite)
         };
         self.on_writer(prune).await
     }

@@ -37,6 +37,7 @@ pub(crate) fn write(db: &Connection, org: i64, touched: &Touched) -> Result<()> 
         rows::insert(db, &review::sent_values(org, sent), "")?;
     }
     for id in &touched.drafts_gone {
+        // In the transaction that sends the comments: a draft is never both sent and still there.
         db.prepare_cached("DELETE FROM review_drafts WHERE id = ?1")?.execute([id.0.to_bytes()])?;
     }
     for task in &touched.reviews_gone {
@@ -120,6 +121,7 @@ fn viewed_put(
     let sql = "SELECT EXISTS (SELECT 1 FROM review_viewed \
          WHERE task = ?1 AND author = ?2 AND path = ?3)";
     let values = params![of.task.id.to_bytes(), of.author.as_str(), file.path];
+    // The writer's thread runs one piece of work at a time, so the count below holds until the commit.
     let is_known: bool = db.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
     if !is_known && let Err(refusal) = judge_viewed_room(count(db, "review_viewed", of)?) {
         return Ok(Err(refusal));
@@ -141,6 +143,7 @@ fn snooze_put(
     db.prepare_cached(over)?.execute(params![org, actor.as_str(), now.0])?;
     let sql = "SELECT count(*) FROM snoozes WHERE org = ?1 AND actor = ?2 AND key <> ?3";
     let values = params![org, actor.as_str(), snooze.key];
+    // Without its own key: replacing a snooze needs no room.
     let others: i64 = db.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
     if let Err(refusal) = judge_snooze_room(others as usize) {
         return Ok(Err(refusal));
@@ -160,6 +163,7 @@ impl SqliteStore {
             let behavior = TransactionBehavior::Immediate;
             let tx = db.transaction_with_behavior(behavior).map_err(from_sqlite)?;
             let done = work(&tx)?;
+            // A refusal drops the transaction, which rolls it back.
             if done.is_ok() {
                 tx.commit().map_err(from_sqlite)?;
             }
@@ -192,6 +196,7 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> Result<T>,
     ) -> Stored<T> {
         self.shared.read_in(org, |db, org, _| {
+            // A task of another org is not found either, so a guessed id shows nothing.
             let found = fetch::task(db, org, task).map_err(from_sqlite)?;
             found.map_or(Ok(T::default()), |_| work(db).map_err(from_sqlite))
         })
@@ -214,6 +219,7 @@ impl ReviewStore for SqliteStore {
         self.look_on(&of.org, of.task, |db| drafts(db, of.task, &of.author)).map(drafts_in_place)
     }
 
+    /// The author is part of the condition, so the id of another author's draft removes nothing.
     async fn review_draft_remove(&self, of: ReviewerOf, id: ReviewCommentId) -> Stored<bool> {
         let remove = move |db: &mut Connection| {
             let sql = "DELETE FROM review_drafts WHERE id = ?1 AND task = ?2 AND author = ?3";

@@ -13,6 +13,7 @@ use crate::sqlite::rows;
 use crate::sqlite::turnstile::Turnstile;
 use crate::table::Cells;
 
+/// The version that the file has. `user_version` stands in the header of the file, so no table is needed to read it.
 pub(crate) fn version(db: &Connection) -> Result<u32> {
     db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
@@ -27,6 +28,7 @@ pub(crate) fn migrate(
     refuse_newer(found)?;
     if found < latest() {
         let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
+        // Read again: another process may have migrated the file while this one waited for its turn.
         let found = version(db).map_err(from_sqlite)?;
         if found > 0 && found < latest() {
             back_up(db, path, found)?;
@@ -36,6 +38,8 @@ pub(crate) fn migrate(
     verify_checksums(db)
 }
 
+/// Keeps the file as it is beside itself, named after the first version that changes it. A second try replaces the
+/// copy of the first, because nothing was migrated in between.
 fn back_up(db: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
     let copy = with_suffix(path, &format!(".before-v{}", version + 1));
     let part = Part::of(&copy);
@@ -54,9 +58,17 @@ fn cannot_write(to: &Path, error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("cannot write {}: {error}", to.display()))
 }
 
+/// `VACUUM INTO` reads one snapshot, so the copy is whole while other processes write.
 pub(crate) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
     let to =
         to.to_str().ok_or_else(|| StoreError::Unavailable("the path is not valid UTF-8".into()))?;
+    // A copy of an older file can give pages back, too. The file itself stays as it is: SQLite only notes the wish for the
+    // next VACUUM, and refuses it here. A file that has this form already must not be asked, which would write.
+    let form: i64 =
+        db.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).map_err(from_sqlite)?;
+    if form == 0 {
+        let _ = db.pragma_update(None, "auto_vacuum", "INCREMENTAL");
+    }
     db.execute("VACUUM INTO ?1", [to]).map_err(from_sqlite)?;
     Ok(())
 }
@@ -69,16 +81,20 @@ pub(crate) fn make(
     made: &dyn Fn(&Path, &Path),
 ) -> Result<(), StoreError> {
     let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    // Another process was first.
     if path.exists() {
         return Ok(());
     }
     let part = Part::of(path);
     let mut db = Connection::open(part.path()).map_err(from_sqlite)?;
+    // Before the first table: SQLite fixes the form of the file then.
+    db.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(from_sqlite)?;
     // The whole file is flushed once, before it gets its name.
     db.pragma_update(None, "synchronous", "OFF").map_err(from_sqlite)?;
     db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
     run(&mut db, 0, latest()).map_err(from_sqlite)?;
     db.close().map_err(|(_, error)| from_sqlite(error))?;
+    // Called while no other process can find the file: see `SqliteStore::open_or_make`.
     made(part.path(), path);
     part.put_in_place().map_err(|error| cannot_write(path, &error))
 }
@@ -86,6 +102,7 @@ pub(crate) fn make(
 /// Refuses a database that is no board, and a board that a newer callboard made. Changes nothing.
 pub(crate) fn recognise(db: &Connection) -> Result<(), StoreError> {
     let found = version(db).map_err(from_sqlite)?;
+    // A database of another program may have a `user_version`, and even a table of this name, but hardly these columns.
     let tables = "SELECT count(*) FROM pragma_table_info('migrations') \
          WHERE name IN ('version', 'name', 'checksum')";
     let columns: i64 = db.query_row(tables, [], |row| row.get(0)).map_err(from_sqlite)?;
@@ -103,6 +120,7 @@ pub(crate) fn not_ours() -> StoreError {
     )
 }
 
+/// Runs the pending migrations in one transaction: a process that is killed leaves the version that was there before.
 fn run(db: &mut Connection, after: u32, up_to: u32) -> Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
@@ -117,6 +135,7 @@ fn run(db: &mut Connection, after: u32, up_to: u32) -> Result<()> {
     tx.commit()
 }
 
+/// Refuses a file that was migrated with other SQL than ours: its tables are not those that this program knows.
 fn verify_checksums(db: &Connection) -> Result<(), StoreError> {
     let applied = || -> Result<Vec<(u32, String)>> {
         let read = |row: &Row<'_>| {
@@ -177,6 +196,35 @@ mod tests {
             .map(|rights| rights.scopes)
             .collect();
         assert_eq!(scopes, [Scope::USUAL.to_vec(), vec![Scope::TasksRead, Scope::TasksWrite]]);
+    }
+
+    /// A rule with a list of words would fill a temporary table for each row that is written.
+    #[test]
+    fn writing_a_row_of_every_call_opens_no_temporary_table() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        migrate(&mut db, &path, &turnstile).expect("migrates");
+        for sql in [
+            "UPDATE tasks SET phase = ?1 WHERE id = ?2",
+            "INSERT INTO tasks (id, phase) VALUES (?1, ?2)",
+            "UPDATE attempts SET outcome = ?1, ended_at = ?2 WHERE id = ?3",
+            "INSERT INTO attempts (id, kind) VALUES (?1, ?2)",
+            "UPDATE jobs SET state = ?1 WHERE id = ?2",
+            "INSERT INTO jobs (id, state) VALUES (?1, ?2)",
+        ] {
+            let mut plan = db.prepare(&format!("EXPLAIN {sql}")).expect("a statement");
+            let steps = plan.raw_query().mapped(|row| row.get::<_, String>("opcode"));
+            let steps: Vec<String> = steps.map(|step| step.expect("a step")).collect();
+            assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{sql}");
+        }
+        let refused = db.execute(
+            "INSERT INTO jobs (id, org, kind, key, tries, created_at, state, ended_at) \
+             VALUES (zeroblob(16), 1, 'run', 'k', 0, 0, 'elsewhere', 0)",
+            [],
+        );
+        assert!(refused.expect_err("no such state").to_string().contains("CHECK"));
     }
 
     #[test]

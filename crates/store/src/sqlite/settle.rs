@@ -17,6 +17,7 @@ pub(crate) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
         Some(repo) => project_of_repo(db, org, &repo.machine, &repo.path.to_string_lossy())?,
         None => oldest(db, org)?,
     };
+    // A project with another prefix than the configured one is not settled yet: `settle` has to write the new prefix.
     let fits = |project: &Project| place.prefix.is_none_or(|prefix| project.prefix == prefix);
     let project = project.filter(fits);
     Ok(project.map(|project| Home { org: Arc::from(place.org.as_str()), project }))
@@ -29,6 +30,7 @@ pub(crate) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Hom
     let org = org(&tx, &place.org)?;
     let project = match &place.repo {
         Some(repo) => {
+            // The form in which paths are stored: a column of text.
             let path = repo.path.to_string_lossy();
             match project_of_repo(&tx, org, &repo.machine, &path)? {
                 Some(project) => project,
@@ -55,11 +57,14 @@ pub(crate) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Hom
     Ok(Home { org: Arc::from(place.org.as_str()), project })
 }
 
+/// The number of an org, which is made when it is missing: a token may be granted for an org before its first start.
 pub(crate) fn org(db: &Connection, name: &str) -> Result<i64> {
+    // Another process may have made the org first; its number is read below in either case.
     db.execute("INSERT OR IGNORE INTO orgs (name) VALUES (?1)", [name])?;
     db.query_row("SELECT id FROM orgs WHERE name = ?1", [name], |row| row.get(0))
 }
 
+/// A folder may belong to a project in each of several orgs, so the org is part of the search.
 fn project_of_repo(
     db: &Connection,
     org: i64,
@@ -96,6 +101,7 @@ fn by_name(db: &Connection, org: i64, name: &str) -> Result<Option<Project>> {
     .optional()
 }
 
+/// The first project of an org: the one of a process that runs in no repository.
 pub(crate) fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
     db.query_row(
         "SELECT id, name, prefix FROM projects WHERE org = ?1 ORDER BY id LIMIT 1",

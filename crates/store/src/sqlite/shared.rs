@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use callboard_domain::time::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, StatementStatus};
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, Floor};
@@ -83,11 +83,12 @@ impl SqliteStore {
             floor,
             watch: Watch::default(),
             readers: Mutex::default(),
+            orgs: Mutex::default(),
             vectors: VectorCache::default(),
             _admitted: admitted,
         });
         let (inbox, jobs) = mpsc::channel();
-        let writer = Writer { shared: shared.clone(), db, orgs: HashMap::new() };
+        let writer = Writer { shared: shared.clone(), db };
         let writer = std::thread::Builder::new()
             .name("callboard-writer".into())
             .spawn(move || writer.run(&jobs))
@@ -137,7 +138,8 @@ impl SqliteStore {
         org: Arc<str>,
         work: impl FnOnce(&Connection, i64, Timestamp) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read(move |db, now| work(db, read::org(db, &org)?, now)).await
+        let shared = self.shared.clone();
+        self.read(move |db, now| work(db, shared.org(db, &org)?, now)).await
     }
 }
 
@@ -172,17 +174,23 @@ impl Shared {
         opened
     }
 
-    /// Traces the statements of a connection, if its trace is wanted when the connection is opened.
+    /// Traces the statements of a connection, if its trace is wanted when the connection is opened. `steps` are the
+    /// instructions that SQLite's machine took for the statement, which depend on rows and never on the load.
     fn traced(&self, mut db: Connection) -> rusqlite::Result<Connection> {
         if tracing::enabled!(target: STATEMENTS, tracing::Level::TRACE) {
             let file = self.path.clone();
+            // A kept statement counts on from run to run.
+            let mut counted: HashMap<String, i32> = HashMap::new();
             let trace = move |event: TraceEvent<'_>| {
-                if let TraceEvent::Stmt(statement, _) = event {
-                    let sql = statement.sql();
-                    tracing::trace!(target: STATEMENTS, file = %file.display(), sql = &*sql);
+                if let TraceEvent::Profile(statement, _) = event {
+                    let (sql, all) =
+                        (statement.sql(), statement.get_status(StatementStatus::VmStep));
+                    let before = counted.insert(sql.to_string(), all).filter(|old| *old <= all);
+                    let steps = all - before.unwrap_or_default();
+                    tracing::trace!(target: STATEMENTS, file = %file.display(), sql = &*sql, steps);
                 }
             };
-            db.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(trace))?;
+            db.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(trace))?;
         }
         Ok(db)
     }
@@ -203,7 +211,19 @@ impl Shared {
         org: &str,
         work: impl FnOnce(&Connection, i64, Timestamp) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.read(|db, now| work(db, read::org(db, org)?, now))
+        self.read(|db, now| work(db, self.org(db, org)?, now))
+    }
+
+    /// The number of an org. It never changes, so it is read once.
+    pub(crate) fn org(&self, db: &Connection, name: &str) -> Result<i64, StoreError> {
+        // A panic while the map was held leaves at worst a missing entry.
+        let known = || self.orgs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = known().get(name) {
+            return Ok(*id);
+        }
+        let id = read::org(db, name)?;
+        known().insert(name.into(), id);
+        Ok(id)
     }
 
     /// Runs a read by key. It takes microseconds, less than a change of threads would.

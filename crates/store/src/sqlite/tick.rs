@@ -1,5 +1,5 @@
 //! Whether the leases were watched, judged inside a write transaction before any command in it is
-//! decided. The rule is `callboard_domain::watch`.
+//! decided. The rule is `callboard_domain::task::watch`.
 
 use callboard_domain::task::attempt::Lease;
 use callboard_domain::task::watch::{GRACE_MS, Watcher, grace, is_unwatched};
@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, 
 use crate::sqlite::Shared;
 
 /// Whether there is a lease to watch.
+/// A server ticks every 10 seconds; without a live lease that need not write anything.
 pub(crate) fn is_needed(db: &Connection) -> Result<bool> {
     let sql =
         "SELECT 1 FROM attempts WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL LIMIT 1";
@@ -44,6 +45,7 @@ pub(crate) fn judge(
     Ok(saved)
 }
 
+/// Only leases that end within the grace are read: no other can become longer by it.
 fn save(db: &Connection, seen_at: Timestamp, watcher: Watcher, now: Timestamp) -> Result<usize> {
     let lease = |row: &Row<'_>| {
         let lease = Lease { granted_s: row.get(1)?, expires_at: Timestamp(row.get(2)?) };
@@ -78,11 +80,13 @@ fn put(db: &Connection, now: Timestamp) -> Result<()> {
 pub(crate) fn tick(db: &mut Connection, shared: &Shared) -> Result<usize> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let ticked_at = ticked_at(&tx)?;
+    // A tick of another process may be ahead of this machine's clock. The store's time never goes back behind it.
     shared.has_seen(ticked_at);
     let now = shared.now();
     let saved = judge(&tx, shared, ticked_at, now)?;
     put(&tx, now)?;
     tx.commit()?;
+    // After the commit: a rollback would leave holders without the grace that this process believes it gave.
     shared.watch.judged(now);
     Ok(saved)
 }

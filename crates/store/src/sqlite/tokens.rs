@@ -10,6 +10,7 @@ use crate::table::Cells;
 use crate::table::token::{self, TOKEN, TOKEN_FROM};
 use crate::{KeptToken, TokenGrant};
 
+/// Stores the hash of a token's secret; the secret itself is shown once and kept nowhere.
 pub(crate) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = settle::org(&tx, &grant.org)?;
@@ -32,6 +33,8 @@ pub(crate) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Re
     Ok(grant.token(now))
 }
 
+/// Revokes a token. A repeat changes nothing, so the row keeps the first revocation: rows of tokens tell who was let
+/// in and until when, and are never deleted.
 pub(crate) fn revoke(
     db: &Connection,
     id: TokenId,
@@ -58,6 +61,7 @@ pub(crate) fn all(db: &Connection) -> Result<Vec<Token>> {
     tokens.collect()
 }
 
+/// Whether any token was ever made, live or not.
 pub(crate) fn any(db: &Connection) -> Result<bool> {
     db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tokens)")?.query_row([], |row| row.get(0))
 }

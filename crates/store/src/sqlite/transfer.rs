@@ -23,6 +23,7 @@ impl SqliteStore {
         if !path.exists() {
             return Ok(false);
         }
+        // Read-only: a look must not create an empty database, which would then be taken for a store.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let version = Connection::open_with_flags(path, flags).and_then(|db| schema::version(&db));
         Ok(version.map_err(from_sqlite)? > 0)
@@ -55,6 +56,7 @@ impl Whole for SqliteStore {
         self.on_writer(move |db| Ok(write_all(db, inbox))).await?
     }
 
+    /// The version in the place of the mark makes the store one that can be opened.
     async fn take_mark_away(&self) -> Result<(), StoreError> {
         self.on_writer(|db| db.pragma_update(None, "user_version", latest()).map_err(from_sqlite))
             .await
@@ -62,13 +64,16 @@ impl Whole for SqliteStore {
 }
 
 fn read_all(db: &Connection, mut outbox: Outbox) -> Result<Vec<TableSum>, StoreError> {
+    // One read transaction for every table, so that rows that refer to each other are of one moment.
     let snapshot = db.unchecked_transaction().map_err(from_sqlite)?;
     let version = schema::version(&snapshot).map_err(from_sqlite)?;
+    // A target that is read back still has the mark of an unfinished move, which looks newer than any version.
     if !outbox.reads_back() {
         refuse_newer(version)?;
     }
     for table in TABLES {
         outbox.start(table);
+        // Both databases hash rows in the order of the key, so that equal content gives equal sums.
         let key: Vec<&str> = table.key().collect();
         let sql = format!(
             "SELECT {} FROM {} ORDER BY {}",
@@ -96,6 +101,7 @@ fn cell(row: &SqliteRow<'_>, column: usize) -> Result<Cell> {
         ValueRef::Integer(number) => Cell::Integer(number),
         value @ ValueRef::Text(_) => Cell::Text(value.as_str()?.to_owned()),
         ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_owned()),
+        // No column of the schema is a real number.
         ValueRef::Real(_) => return Err(rusqlite::types::FromSqlError::InvalidType.into()),
     })
 }
@@ -107,12 +113,14 @@ fn unreadable(table: &MovedTable, error: &rusqlite::Error) -> StoreError {
 fn write_all(db: &mut Connection, mut inbox: Inbox) -> Result<(), FillError> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(from_sqlite)?;
     for table in TABLES {
+        // All tables are looked at before the first row is written: a target with rows is left as it was.
         let found = tx.query_row(&table.find_row(), [], |_| Ok(())).optional();
         if found.map_err(from_sqlite)?.is_some() {
             return Err(FillError::NotEmpty(table.name));
         }
     }
     for table in TABLES {
+        // Rows that the migrations themselves insert would clash with those of the source.
         tx.execute(&table.delete_seed(), []).map_err(from_sqlite)?;
         let signs: Vec<&str> = table.columns().map(|_| "?").collect();
         let sql = format!(
@@ -128,6 +136,7 @@ fn write_all(db: &mut Connection, mut inbox: Inbox) -> Result<(), FillError> {
             }
         }
     }
+    // The mark is part of the transaction that brings the rows: there is no moment with rows and without the mark.
     tx.pragma_update(None, "user_version", UNFINISHED).map_err(from_sqlite)?;
     tx.commit().map_err(from_sqlite)?;
     Ok(())

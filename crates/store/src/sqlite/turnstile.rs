@@ -13,7 +13,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 pub(crate) struct Turnstile {
+    /// Locked by the process that is next in line.
     gate: File,
+    /// Locked by the process that writes.
     write: File,
 }
 
@@ -26,6 +28,7 @@ impl Turnstile {
     pub fn enter(&self) -> io::Result<Turn<'_>> {
         lock(&self.gate, FlockOperation::LockExclusive)?;
         let entered = lock(&self.write, FlockOperation::LockExclusive);
+        // The gate opens for the next in line as soon as this process writes; only one process waits at the write lock.
         lock(&self.gate, FlockOperation::Unlock)?;
         entered.map(|()| Turn(self))
     }

@@ -5,6 +5,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row};
 
 use crate::Finding;
+use crate::board::counts;
+
+const RESTORE: &str = "restore a backup and report it";
 
 /// Each violation with the statement that finds it, and the way out.
 const RULES: &[(&str, &str, &str)] = &[
@@ -14,7 +17,7 @@ const RULES: &[(&str, &str, &str)] = &[
              SELECT count(*) FROM deps JOIN tasks d ON d.id = deps.dep
              WHERE deps.task = t.id AND d.removed_at IS NULL
                  AND d.phase NOT IN ('closed_done', 'closed_canceled'))",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "a task's status differs from the event log",
@@ -22,7 +25,7 @@ const RULES: &[(&str, &str, &str)] = &[
              SELECT coalesce(e.data ->> 'to', e.data ->> 'status') FROM events e
              WHERE e.task = t.id AND e.name IN ('task.created', 'task.status_changed')
              ORDER BY e.seq DESC LIMIT 1)",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "a task's assignee differs from the event log",
@@ -31,28 +34,34 @@ const RULES: &[(&str, &str, &str)] = &[
              WHERE e.task = t.id AND e.name IN
                  ('task.created', 'task.claimed', 'task.released', 'task.canceled',
                   'attempt.expired')
-             ORDER BY e.seq DESC LIMIT 1)",
-        "restore a backup and report it",
+             ORDER BY e.seq DESC LIMIT 1)
+         -- The events of a task that is older than the newest removed event may be gone.
+         AND (t.created_at > (SELECT at FROM log_floor) OR EXISTS (
+             SELECT 1 FROM events e WHERE e.task = t.id AND e.name IN
+                 ('task.created', 'task.claimed', 'task.released', 'task.canceled',
+                  'attempt.expired')))",
+        RESTORE,
     ),
     (
         "an attempt's end differs from the event log",
         "SELECT a.id, 'att' FROM attempts a WHERE (a.ended_at IS NULL) = EXISTS (
              SELECT 1 FROM events e WHERE e.task = a.task AND e.attempt = a.id
-                 AND e.name = 'attempt.ended')",
-        "restore a backup and report it",
+                 AND e.name = 'attempt.ended')
+         AND (a.ended_at IS NULL OR a.ended_at > (SELECT at FROM log_floor))",
+        RESTORE,
     ),
     (
         "a task has other entries than it counts",
         "SELECT t.id, t.prefix FROM tasks t
          WHERE t.entries <> (SELECT count(*) FROM entries n WHERE n.task = t.id)",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "a task has other open blockers than it counts",
         "SELECT t.id, t.prefix FROM tasks t WHERE t.open_blockers <> (
              SELECT count(*) FROM comments c
              WHERE c.task = t.id AND c.kind = 'blocker' AND c.resolved_at IS NULL)",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "a task's block differs from the event log",
@@ -60,23 +69,25 @@ const RULES: &[(&str, &str, &str)] = &[
              SELECT e.name = 'task.blocked' FROM events e
              WHERE e.task = t.id AND e.name IN ('task.blocked', 'task.unblocked')
              ORDER BY e.seq DESC LIMIT 1)",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "the event log has a gap",
-        "SELECT max(seq) - count(*), '' FROM events HAVING max(seq) <> count(*)",
-        "restore a backup and report it",
+        "SELECT max(e.seq) - min(f.floor) + 1 - count(*), ''
+         FROM events e CROSS JOIN (SELECT seq AS floor FROM log_floor) f WHERE e.seq >= f.floor
+         HAVING max(e.seq) - min(f.floor) + 1 <> count(*)",
+        RESTORE,
     ),
     (
         "an org has other knowledge than it counts",
         "SELECT c.org, '' FROM knowledge_counts c WHERE c.entries <> (
              SELECT count(*) FROM knowledge k WHERE k.org = c.org AND k.number < c.entries)",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "an event speaks of a task that does not exist",
         "SELECT seq, '' FROM events WHERE task IS NOT NULL AND task NOT IN (SELECT id FROM tasks)",
-        "restore a backup and report it",
+        RESTORE,
     ),
     (
         "a task's checks cannot be read",
@@ -96,14 +107,16 @@ pub(crate) fn verify(db: &Connection) -> Result<Vec<Finding>> {
     for line in integrity.iter().filter(|line| *line != "ok") {
         findings.push(Finding { what: line.clone(), fix: "restore a backup".into() });
     }
-    for (what, sql, fix) in RULES {
+    let counts = counts::wrong_sql();
+    let counts = ("a list counts other rows than it has", counts.as_str(), RESTORE);
+    for (what, sql, fix) in RULES.iter().copied().chain([counts]) {
         let found: Vec<String> = db
             .prepare(&format!("{sql} LIMIT 5"))?
             .query_map([], culprit)?
             .collect::<Result<_>>()?;
         if !found.is_empty() {
             let what = format!("{what}: {}", found.join(", "));
-            findings.push(Finding { what, fix: (*fix).into() });
+            findings.push(Finding { what, fix: fix.into() });
         }
     }
     Ok(findings)
@@ -117,7 +130,7 @@ fn culprit(row: &Row<'_>) -> Result<String> {
             Ok(bytes) => format!("{prefix}-{}", Id::from_bytes(bytes)),
             Err(_) => format!("{prefix}-?"),
         },
-        Value::Integer(number) => number.to_string(),
+        Value::Integer(number) => format!("{prefix} {number}").trim_start().to_owned(),
         Value::Null | Value::Real(_) | Value::Text(_) => prefix,
     })
 }

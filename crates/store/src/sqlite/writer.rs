@@ -1,11 +1,11 @@
 //! The one thread of a process that writes. It takes up to 64 queued commands and commits once: many durable writes for
-//! one flush of the disk.
+//! one flush of the disk. Commands that were given together are never split.
 //!
 //! A command is judged before it writes, so its writes fail only by a bug or by a broken disk. The batch is then rolled
 //! back and done again with a savepoint for each command, and only the failing command is answered with the fault. A
 //! savepoint for every command would cost 7 % of a claim (docs/decisions/0032-a-savepoint-only-after-a-failed-write.md).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -16,21 +16,20 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
-use tokio::sync::oneshot;
 
 use crate::judge::judge;
 use crate::migrations::refuse_newer;
+use crate::replies::{Caller, Callers, Verdict};
 use crate::retries::{Row, earlier};
 use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::runs::counts::Counts;
 use crate::sqlite::{Shared, fetch, keep, read, retries, schema, tick};
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
 
-type Verdict = Result<Applied, ApplyError>;
-
 pub(crate) enum WriteRequest {
-    Apply(Box<Op>, oneshot::Sender<Verdict>),
+    Apply(Vec<Op>, Caller),
     /// Rare work that needs the writer's connection and its turn.
     Run(Work),
 }
@@ -41,14 +40,13 @@ pub(crate) type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Sen
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     pub db: Connection,
-    pub orgs: HashMap<Arc<str>, i64>,
 }
 
 impl Writer {
     pub fn run(mut self, inbox: &Receiver<WriteRequest>) {
         while let Ok(job) = inbox.recv() {
             match job {
-                WriteRequest::Apply(op, reply) => self.batch(*op, reply, inbox),
+                WriteRequest::Apply(ops, caller) => self.batch(ops, caller, inbox),
                 WriteRequest::Run(work) => self.run_alone(work),
             }
         }
@@ -61,21 +59,23 @@ impl Writer {
         }
     }
 
-    fn batch(&mut self, op: Op, reply: oneshot::Sender<Verdict>, inbox: &Receiver<WriteRequest>) {
-        let mut replies = vec![reply];
+    fn batch(&mut self, first: Vec<Op>, caller: Caller, inbox: &Receiver<WriteRequest>) {
+        let mut callers = Callers::default();
+        callers.push(caller, first.len());
+        let mut commands = first.len();
         let mut afterwards = None;
         let shared = self.shared.clone();
         let outcome = shared.turnstile.enter().map_err(|error| no_turn(&error)).and_then(|turn| {
             shared.guard.check()?;
             let mut batch = self.begin()?;
-            let mut ops = vec![op];
-            self.one(&mut batch, &ops)?;
-            while replies.len() < BATCH_MAX {
+            let mut ops = Vec::with_capacity(BATCH_MAX);
+            self.all(&mut batch, &mut ops, first)?;
+            while ops.len() < BATCH_MAX {
                 match inbox.try_recv() {
-                    Ok(WriteRequest::Apply(op, reply)) => {
-                        replies.push(reply);
-                        ops.push(*op);
-                        self.one(&mut batch, &ops)?;
+                    Ok(WriteRequest::Apply(more, caller)) => {
+                        callers.push(caller, more.len());
+                        commands += more.len();
+                        self.all(&mut batch, &mut ops, more)?;
                     }
                     Ok(WriteRequest::Run(work)) => {
                         afterwards = Some(work);
@@ -100,19 +100,12 @@ impl Writer {
                     shared.has_seen(batch.now.0);
                 }
                 shared.watch.judged(batch.now);
-                tally::committed(replies.len(), &batch.events);
+                tally::committed(commands, &batch.events);
                 journal::committed(&batch.events);
-                for (reply, verdict) in replies.into_iter().zip(batch.verdicts) {
-                    // A caller that went away does not need its answer.
-                    let _ = reply.send(verdict);
-                }
+                callers.answer(batch.verdicts);
                 self.publish(&batch.events);
             }
-            Err(error) => {
-                for reply in replies {
-                    let _ = reply.send(Err(error.clone().into()));
-                }
-            }
+            Err(error) => callers.refuse(&error),
         }
         if let Some(work) = afterwards {
             self.run_alone(work);
@@ -145,7 +138,8 @@ impl Writer {
         tick::judge(&self.db, &self.shared, ticked_at, now).map_err(from_sqlite)?;
         let (verdicts, events) = (Vec::new(), Vec::new());
         let (has_savepoints, is_torn) = (false, false);
-        Ok(Batch { now, last_seq: last_seq as u64, verdicts, events, has_savepoints, is_torn })
+        let (last_seq, counts) = (last_seq as u64, Counts::default());
+        Ok(Batch { now, last_seq, verdicts, events, counts, has_savepoints, is_torn })
     }
 
     fn commit(&self) -> Result<(), StoreError> {
@@ -159,6 +153,19 @@ impl Writer {
         {
             tracing::error!(%error, "cannot roll back");
         }
+    }
+
+    fn all(
+        &mut self,
+        batch: &mut Batch,
+        ops: &mut Vec<Op>,
+        more: Vec<Op>,
+    ) -> Result<(), StoreError> {
+        for op in more {
+            ops.push(op);
+            self.one(batch, ops)?;
+        }
+        Ok(())
     }
 
     /// Does the last of these commands; the others are done. When its writes fail, all of them are done again, each
@@ -193,12 +200,13 @@ impl Writer {
     }
 
     fn judge(&mut self, batch: &mut Batch, op: &Op) -> Verdict {
-        let org = self.org(&op.org)?;
+        let org = self.shared.org(&self.db, &op.org)?;
         if let Some(applied) = self.replayed(org, op, batch.now)? {
             return Ok(applied);
         }
         let needs = op.command.needs(&op.actor);
-        let rows = fetch::rows(&self.db, org, &op.actor, &needs).map_err(from_sqlite)?;
+        let mut rows = fetch::rows(&self.db, org, &op.actor, &needs).map_err(from_sqlite)?;
+        rows.counts = batch.counts.lay_out(&self.db, org, &needs).map_err(from_sqlite)?;
         let mut desk = Desk { now: batch.now, rows, ..Desk::default() };
         let mut judged = judge(&desk, op).map_err(ApplyError::Refused)?;
         let subject = judged.subject.take();
@@ -214,6 +222,7 @@ impl Writer {
         }
         applied.last_seq = Some(batch.last_seq + events.len() as u64);
         self.keep(org, op, (&desk, &fetched), events, &applied, batch).map_err(from_sqlite)?;
+        batch.counts.take_back(org, desk.rows.counts);
         Ok(applied)
     }
 
@@ -241,15 +250,6 @@ impl Writer {
         batch.last_seq = last_seq;
         batch.events.extend(events);
         Ok(())
-    }
-
-    fn org(&mut self, name: &Arc<str>) -> Result<i64, StoreError> {
-        if let Some(id) = self.orgs.get(name) {
-            return Ok(*id);
-        }
-        let id = read::org(&self.db, name)?;
-        self.orgs.insert(name.clone(), id);
-        Ok(id)
     }
 
     /// The first result of a command whose key is known.
@@ -292,6 +292,7 @@ struct Batch {
     last_seq: u64,
     verdicts: Vec<Verdict>,
     events: Vec<LoggedEvent>,
+    counts: Counts,
     /// Each command has a savepoint, because a write of this batch failed without them.
     has_savepoints: bool,
     /// The last command has written a part of its rows.

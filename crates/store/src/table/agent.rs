@@ -34,10 +34,21 @@ table! {
         type: agent.kind.as_str(),
         epic: agent.epic,
         task: agent.task,
+        // Set only while `task` is not: a CHECK of the table holds that an agent with a task is not idle.
         idle_since: agent.idle_since,
         last_active_at: agent.last_active_at,
         created_at: agent.created_at,
         updated_at: agent.updated_at,
+        // Its last run ended without a result. Such a worker gets no task by itself, until it is assigned one.
         failed_at: agent.failed_at,
+    }
+}
+
+table! {
+    // The key alone, for the DELETE of an agent that left its crew. Its mail and decisions stay.
+    AGENT_KEYS = "crew_agents";
+    fn key_values(org: i64, id: &'a AgentId) {
+        org: org,
+        id: id.as_str(),
     }
 }

@@ -12,6 +12,7 @@ pub(crate) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.act
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
      a.progress, a.lease_s, a.lease_expires_at, a.ended_at, a.outcome, a.words, a.head_finished";
 /// How many columns these are.
+/// `read_if` skips this many, so a new column must be counted here.
 const ATTEMPT_COLUMNS: usize = 21;
 
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Attempt, R::Error> {
@@ -61,8 +62,17 @@ fn state<R: Cells>(row: &mut RowReader<'_, R>) -> Result<AttemptState, R::Error>
     Ok(AttemptState::Ended { at, end })
 }
 
-/// The columns of a live attempt's state. An attempt that ended keeps their values.
-pub(crate) const LIVE: [&str; 4] = ["heartbeat_at", "progress", "lease_s", "lease_expires_at"];
+/// The columns that a live attempt changes: its state, and its place, which a run reports after its start. An attempt that
+/// ended keeps their values.
+pub(crate) const LIVE: [&str; 7] = [
+    "heartbeat_at",
+    "progress",
+    "lease_s",
+    "lease_expires_at",
+    "worktree",
+    "branch",
+    "head_started",
+];
 /// The columns of an ended attempt's state.
 pub(crate) const ENDED: [&str; 4] = ["ended_at", "outcome", "words", "head_finished"];
 
@@ -74,6 +84,7 @@ table! {
         kind: attempt.kind.as_str(),
         fence: attempt.fence,
         actor: &attempt.actor,
+        // An index makes (task, actor, key) unique, so a repeated `begin` finds this attempt even if two calls race.
         key: &attempt.key,
         client: &attempt.client,
         model: &attempt.model,
@@ -83,6 +94,7 @@ table! {
         started_at: attempt.started_at,
         heartbeat_at: live(attempt).heartbeat_at,
         progress: live(attempt).progress,
+        // The length that was granted, in seconds. A heartbeat renews the lease for as long again.
         lease_s: live(attempt).lease.map(|lease| lease.granted_s),
         lease_expires_at: live(attempt).lease.map(|lease| lease.expires_at),
         ended_at: ended(attempt).map(|(at, _)| at),
@@ -122,11 +134,13 @@ fn ended(attempt: &Attempt) -> Option<(Timestamp, &AttemptEnd)> {
 }
 
 /// The columns of the state that an attempt has now.
+/// An UPDATE with both sets would overwrite the last heartbeat of an attempt that ended: `live` knows it no more.
 pub(crate) fn steps(attempt: &Attempt) -> &'static [&'static str] {
     if ended(attempt).is_some() { &ENDED } else { &LIVE }
 }
 
 table! {
+    // Apart from attempts, because an output may be long and few reads show it.
     OUTPUTS = "outputs";
     fn output_values(attempt: AttemptId, output: &'a str) {
         attempt: attempt,

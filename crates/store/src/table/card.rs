@@ -12,10 +12,12 @@ use crate::Removed;
 pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_branch, \
      c.created_by, c.review, c.workspace, c.branch, c.failed_at, c.failed_reason, c.told";
 /// How many columns these are.
+/// `read` skips this many, so a new column must be counted here.
 const CARD_COLUMNS: usize = 12;
 
 /// Reads a card; the default card where a LEFT JOIN found none.
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Card, R::Error> {
+    // `mode` is NOT NULL, so NULL means that the task has no row.
     let Some(mode) = row.word_if("mode", Mode::parse)? else {
         row.skip(CARD_COLUMNS - 1);
         return Ok(Card::default());
@@ -31,6 +33,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Card, R::Erro
         workspace: row.text_if()?,
         branch: row.text_if()?,
         failed: match (row.time_if()?, row.text_if()?) {
+            // The schema has no CHECK that joins the two columns, so a time without a reason is damage.
             (None, _) => None,
             (Some(at), reason) => {
                 Some(Failed { reason: reason.ok_or_else(|| row.damaged("reason"))?, at })
@@ -55,6 +58,7 @@ table! {
         branch: &card.branch,
         failed_reason: card.failed.as_ref().map(|failed| &failed.reason),
         failed_at: card.failed.as_ref().map(|failed| failed.at),
+        // NULL for no messages, as in rows that are older than the column.
         told: Some(&card.told).filter(|told| !told.is_empty()).map(json),
     }
 }

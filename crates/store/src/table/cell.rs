@@ -11,6 +11,7 @@ use serde::Serialize;
 /// The value of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell<'a> {
+    // These kinds are enough: a time is a number of microseconds, a word of an enum is text, and so is JSON.
     Null,
     Int(i64),
     Flag(bool),
@@ -23,6 +24,7 @@ pub(crate) enum Cell<'a> {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Table {
     pub name: &'static str,
+    /// In the order of `Values::cells`. The order in the database is of no account: every statement names its columns.
     pub columns: &'static [&'static str],
     /// The INSERT of one row, as SQLite reads it. Every command runs several, so the text is made by the compiler.
     pub insert: &'static str,
@@ -47,6 +49,7 @@ impl Table {
 
 impl<'a> Values<'a> {
     /// The values of these columns, in their order.
+    /// Panics for a column that the table does not declare: names of columns are constants of this crate.
     pub fn of(&self, columns: &[&str]) -> Vec<&Cell<'a>> {
         let value = |column: &&str| {
             let place = self.table.columns.iter().position(|known| known == column);
@@ -56,6 +59,7 @@ impl<'a> Values<'a> {
     }
 
     /// Those of these columns whose values differ from `before`, each with its value.
+    /// Both must be values of one table, because cells are compared by their place.
     pub fn changed(&self, before: &Self, columns: &[&str]) -> Vec<(&'static str, &Cell<'a>)> {
         let differ = self.pairs().zip(&before.cells).filter(|((_, after), before)| after != before);
         differ.map(|(after, _)| after).filter(|(column, _)| columns.contains(column)).collect()
@@ -73,6 +77,7 @@ macro_rules! table {
         $table:ident = $name:literal;
         $(#[$doc:meta])*
         fn $values:ident($($argument:ident: $type:ty),* $(,)?) {
+            // The first column stands apart, because the list of `?` needs a comma before every column but the first.
             $first:ident: $first_value:expr,
             $($column:ident: $value:expr,)*
         }
@@ -107,6 +112,7 @@ macro_rules! place {
 pub(crate) use place;
 
 /// Plain data as JSON text.
+/// Values that no query looks into are kept so: an optional field more needs no migration.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("rows are plain data")
 }
@@ -155,6 +161,7 @@ macro_rules! integers {
     ($($type:ty),*) => {
         $(impl From<$type> for Cell<'_> {
             fn from(number: $type) -> Self {
+                // A u64 above i64::MAX would wrap. Fences and event numbers count up from 0 and never come near.
                 Self::Int(number as i64)
             }
         })*

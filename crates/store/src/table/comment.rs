@@ -20,6 +20,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Comment, R::E
         parent: row.id_if()?.map(CommentId),
         author: row.actor()?,
         created_at: row.time()?,
+        // The two columns behind `resolved_at` are the last of the SELECT, so they may stay unread.
         resolved: match row.time_if()? {
             None => None,
             Some(at) => Some(Resolved { at, by: row.actor()?, words: row.text_if()? }),
@@ -40,6 +41,7 @@ table! {
         created_at: comment.created_at,
         resolved_at: comment.resolved.as_ref().map(|resolved| resolved.at),
         resolved_by: comment.resolved.as_ref().map(|resolved| &resolved.by),
+        // The words of the answer, if any.
         resolution: comment.resolved.as_ref().and_then(|resolved| resolved.words.as_deref()),
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn select(rest: &str) -> String {
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<(Job, Delivery), R::Error> {
     let job = job::read(row)?;
     let (kind, id, data) = (row.text()?, row.id()?, row.json("data")?);
+    // `about` is an id of a job, a mail or a task. `kind` tells which; the prefix of a task stands in `data` alone.
     let about = Topic::read(&kind, id, &data).ok_or_else(|| row.damaged("about"))?;
     let (url, ended_at) = (row.text()?, row.time()?);
     let tried = row.time_if()?.zip(row.text_if()?).map(|(at, outcome)| Tried { at, outcome });
@@ -31,9 +32,11 @@ table! {
         job: delivery.job,
         org: org,
         about: delivery.about.id(),
+        // A copy of the address at the time of the event: a later change of the webhook does not redirect this message.
         url: &delivery.url,
         kind: &delivery.kind,
         data: delivery.data.to_string(),
+        // When the job ended or the event happened; the message says so, however late it is sent.
         ended_at: delivery.ended_at,
         tried_at: delivery.tried.as_ref().map(|tried| tried.at),
         outcome: delivery.tried.as_ref().map(|tried| &tried.outcome),

@@ -13,6 +13,7 @@ pub(crate) const ENTRY: &str = "number, at, who, did, text, attempt";
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<EntryRow, R::Error> {
     let (number, at) = (row.count()?, row.time()?);
     let who = row.str()?.parse();
+    // One unreadable actor does not hide the history of a task, so the line is shown as of an unknown one.
     let who =
         who.unwrap_or_else(|_| "system:unknown".parse().expect("a constant actor is well formed"));
     let entry = Entry { who, at, did: row.text()?, text: row.text_if()? };

@@ -13,11 +13,13 @@ pub(crate) const EVENT: &str =
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<LoggedEvent, R::Error> {
     let (seq, at) = (row.count()?, row.time()?);
     let (actor, name) = (row.actor()?, row.word("event name", EventName::parse)?);
+    // Project and task are set together. An event about the org alone, such as a changed setting, has neither.
     let about = match row.int_if()? {
         Some(project) => {
             Some(About { project, task: row.task()?, attempt: row.id_if()?.map(AttemptId) })
         }
         None => {
+            // Task, prefix and attempt.
             row.skip(3);
             None
         }

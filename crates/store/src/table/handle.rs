@@ -21,6 +21,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Handle, R::Er
         tool: row.text()?,
         scope: row.word("scope", Scope::parse)?,
         runner: row.actor()?,
+        // Six columns make one state; `Columns::state` judges which combinations there are.
         state: {
             let columns = Columns {
                 state: row.text()?,
@@ -48,6 +49,7 @@ table! {
         actor: &handle.actor,
         tool: &handle.tool,
         scope: handle.scope.as_str(),
+        // The process that does the work. It renews `alive_until`.
         runner: &handle.runner,
         state: &columns.state,
         alive_until: columns.alive_until,
@@ -58,6 +60,7 @@ table! {
         message: &handle.message,
         created_at: handle.created_at,
         updated_at: handle.updated_at,
+        // When the row may be deleted, which is not the end of the call.
         expires_at: handle.expires_at,
     }
 }

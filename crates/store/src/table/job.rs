@@ -24,6 +24,8 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Job, R::Error
     })
 }
 
+/// `due_at` has two meanings: the earliest start of a queued job, and the end of the lease of one that is running or
+/// stale. In both cases a runner looks at the job from that time on, so one index finds all due jobs.
 fn state<R: Cells>(row: &mut RowReader<'_, R>) -> Result<JobState, R::Error> {
     let (word, due_at, runner) = (row.str()?, row.time_if()?, row.actor_if()?);
     let (ended_at, reason) = (row.time_if()?, row.text_if()?);
@@ -68,6 +70,7 @@ table! {
 pub(crate) const STEPS: [&str; 6] = ["tries", "state", "due_at", "runner", "ended_at", "reason"];
 
 /// Queues a job again, unless it runs. A running job sees at its end that `created_at` moved.
+/// `tries` stays as it is: it is the fencing token, and a counter that began anew would admit a report of an old try.
 pub(crate) const AGAIN: &str = "ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, \
      state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE excluded.state END, \
      due_at = CASE WHEN jobs.state = 'running' THEN jobs.due_at ELSE excluded.due_at END, \

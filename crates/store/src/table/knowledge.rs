@@ -12,6 +12,7 @@ use crate::knowledge::rank::Candidate;
 /// The columns of an entry `k` with its task `t`.
 pub(crate) const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.source, \
      k.source_task, t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by";
+/// LEFT, because an entry that an agent stored by itself has no task.
 pub(crate) const ENTRY_FROM: &str = "knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
 
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<KnowledgeEntry, R::Error> {
@@ -37,10 +38,12 @@ table! {
     fn values(org: i64, number: u32, entry: &'a KnowledgeEntry) {
         id: entry.id.0,
         org: org,
+        // Counts the entries of the org from 0 without gaps. The index and the vectors name an entry by it.
         number: number,
         title: &entry.title,
         body: &entry.body,
         tags: entry.tags.join(" "),
+        // 0 to 100, as the author judged.
         confidence: entry.confidence,
         source: entry.source.as_str(),
         source_task: entry.source_task,
@@ -53,6 +56,7 @@ table! {
 
 table! {
     EDGES = "knowledge_edges";
+    /// The key is (task, entry), so a task has one edge to an entry, of one kind.
     fn edge_values(task: TaskId, entry: KnowledgeId, kind: EdgeKind) {
         task: task,
         entry: entry.0,
@@ -69,6 +73,7 @@ pub(crate) fn read_counts<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Counts
 }
 
 /// The columns that the ranking needs of an entry.
+/// No title and no body: a search looks at up to 12,800 candidates and shows a few of them.
 pub(crate) const CANDIDATE: &str =
     "number, id, confidence, created_at, expires_at, superseded_by IS NOT NULL";
 

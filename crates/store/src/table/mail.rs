@@ -8,6 +8,7 @@ use super::{Cells, RowReader};
 use crate::MailSeen;
 
 /// The columns of a mail `m` with its sender `s`. `body` is the column, or an expression that cuts it.
+/// `length` counts characters in both databases. A list shows it beside the beginning of a long body.
 pub(crate) fn columns(body: &str) -> String {
     format!(
         "m.id, m.from_agent, m.to_agent, m.subject, {body}, m.in_reply_to, m.created_at, \
@@ -29,6 +30,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<MailSeen, R::
         created_at: row.time()?,
         read_at: row.time_if()?,
     };
+    // `None` for a mail of a person, of the server, or of an agent that left: agents that are gone leave their mail.
     let from_type = row.str_if()?.and_then(AgentType::parse);
     Ok(MailSeen { mail, from_type, body_chars: row.count()? })
 }
@@ -38,7 +40,9 @@ table! {
     fn values(org: i64, mail: &'a Mail) {
         id: mail.id.0,
         org: org,
+        // NULL: from a person or from the server.
         from_agent: mail.from.as_ref().map(AgentId::as_str),
+        // NULL: for people.
         to_agent: mail.to.as_ref().map(AgentId::as_str),
         subject: &mail.subject,
         body: &mail.body,

@@ -1,6 +1,8 @@
 //! The tables, once for both databases: per table the columns, `read` and `values`. A backend only reads single
 //! columns (`Cells`) and binds values (`Cell`). No SQL that differs between the databases stands here.
 
+// A column stands in up to four places of its file: the SELECT list, the reader in the order of that list, the pairs
+// of `table!`, and `STEPS` if the column changes. The test below compares the names in `STEPS` with the table.
 pub(crate) mod cell;
 mod reader;
 
@@ -33,6 +35,7 @@ pub(crate) use reader::{Cells, Damaged, RowReader};
 mod tests {
     use super::*;
 
+    /// `Values::of` panics for a column that its table does not declare, so a wrong name in `STEPS` must fail here.
     #[test]
     fn columns_that_change_stand_in_their_table() {
         let steps: [(&Table, &[&str]); 10] = [

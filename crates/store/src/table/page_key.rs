@@ -15,6 +15,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<PageKey, R::E
         org: row.str()?.into(),
         actor: row.actor()?,
         grant: match (row.id_if()?, row.json_if("rights")?) {
+            // A CHECK of the table allows exactly one of both.
             (Some(token), None) => PageGrant::Token(TokenId(token)),
             (None, Some(rights)) => PageGrant::Terminal(rights),
             _ => return Err(row.damaged("rights")),

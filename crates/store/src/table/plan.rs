@@ -21,6 +21,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Plan, R::Erro
         state: match row.str()? {
             "draft" => PlanState::Draft,
             "rejected" => PlanState::Rejected { at: row.time()?, by: row.actor()? },
+            // A CHECK of the table allows only these three words, and demands `made` for the approved ones.
             _ => {
                 PlanState::Approved { at: row.time()?, by: row.actor()?, tasks: row.json("made")? }
             }
@@ -36,6 +37,7 @@ table! {
         actor: &plan.by,
         at: plan.at,
         tasks: json(&plan.tasks),
+        // The planner's own steps, which become no tasks.
         todos: json(&plan.todos),
         state: plan.state.as_str(),
         decided_at: decided(&plan.state).map(|(at, _)| at),
@@ -54,6 +56,7 @@ fn decided(state: &PlanState) -> Option<(Timestamp, &Actor)> {
     }
 }
 
+/// The ids of the tasks that an approval created, as JSON.
 fn made(state: &PlanState) -> Option<String> {
     match state {
         PlanState::Approved { tasks, .. } => Some(json(tasks)),

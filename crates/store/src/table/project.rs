@@ -13,6 +13,7 @@ use crate::{OwnedRepo, Repo};
 
 /// The columns of a project `p`.
 pub(crate) const PROJECT: &str = "p.id, p.name, p.prefix, p.description, p.created_at, p.opened_at";
+/// The project that was opened last comes first; those that were never opened follow, the newest first.
 pub(crate) const PROJECT_ORDER: &str =
     "ORDER BY p.opened_at IS NULL, p.opened_at DESC, p.created_at DESC, p.id DESC";
 
@@ -27,6 +28,7 @@ pub(crate) const PROJECT_NAME: &str = "p.id, p.name, p.prefix";
 
 pub(crate) fn read_name<R: Cells>(row: &mut RowReader<'_, R>) -> Result<crate::Project, R::Error> {
     let (id, name) = (row.int()?, row.text()?);
+    // An unreadable prefix does not lock the project: new tasks get `TASK` until a prefix is configured.
     let prefix = Prefix::parse(row.str()?).unwrap_or_else(Prefix::fallback);
     Ok(crate::Project { id, name, prefix })
 }
@@ -45,6 +47,7 @@ table! {
 }
 
 table! {
+    // A second declaration of the table with fewer columns: opening a project writes nothing else of it.
     PROJECTS_OPENED = "projects";
     fn opened_values(project: i64, at: Timestamp) {
         id: project,
@@ -95,6 +98,7 @@ table! {
         id: repo.id,
         project: repo.project,
         machine: &repo.machine,
+        // Lossy, because a column of text holds no other bytes. `settle` compares paths in this form, too.
         path: repo.path.to_string_lossy().into_owned(),
         position: repo.position,
         default_branch: &repo.default_branch,

@@ -11,6 +11,7 @@ use crate::PullOf;
 pub(crate) const PULL: &str = "o.name, p.forge, p.repo, p.number, p.url, p.status, p.branch, p.base, \
      p.head, p.title, p.is_awaited, p.is_revoked, p.merge_commit, p.task, t.prefix, p.job, \
      p.machine, p.created_at, p.changed_at";
+/// LEFT, because a pull request may have no task.
 pub(crate) const PULL_FROM: &str =
     "pulls p JOIN orgs o ON o.id = p.org LEFT JOIN tasks t ON t.id = p.task";
 
@@ -53,16 +54,19 @@ table! {
         title: &pull.title,
         task: pull.task,
         job: pull.job,
+        // Of a local pull request: its repository is a path there.
         machine: &pull.machine,
         created_at: pull.created_at,
         changed_at: pull.changed_at,
         is_awaited: pull.is_awaited,
         merge_commit: &pull.merge_commit,
+        // A merge that is not wanted any more, while the forge may not know that yet.
         is_revoked: pull.is_revoked,
     }
 }
 
 /// Updates the state of a known pull request, which keeps its number.
+/// `created_at` stays: `OpenPulls` pages through open pull requests by it.
 pub(crate) const AGAIN: &str = "ON CONFLICT (org, forge, repo, number) DO UPDATE SET \
      url = excluded.url, status = excluded.status, branch = excluded.branch, base = excluded.base, \
      head = excluded.head, title = excluded.title, task = excluded.task, job = excluded.job, \

@@ -8,12 +8,14 @@ use serde::de::DeserializeOwned;
 /// A value that violates the schema: the row is damaged, the caller is not at fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Damaged {
+    /// Counted from 0 in the SELECT. SQLite's error shows the number; PostgreSQL's message has only `what`.
     pub column: usize,
     pub what: &'static str,
 }
 
 /// A row of either database, read by column. `None` is NULL.
 pub(crate) trait Cells {
+    /// The backend's own error, so that a reader's `?` needs no conversion.
     type Error: From<Damaged>;
 
     fn id_at(&self, column: usize) -> Result<Option<Id>, Self::Error>;
@@ -35,6 +37,7 @@ pub(crate) trait Cells {
 /// `None`; the others call the row damaged then.
 pub(crate) struct RowReader<'r, R> {
     row: &'r R,
+    /// The column that is read next.
     next: usize,
 }
 
@@ -47,6 +50,7 @@ impl<'r, R: Cells> RowReader<'r, R> {
     }
 
     /// Leaves columns out.
+    /// Where a LEFT JOIN found no row, the columns of that row are skipped, so that those behind them are read right.
     pub fn skip(&mut self, columns: usize) {
         self.next += columns;
     }
@@ -107,6 +111,7 @@ impl<'r, R: Cells> RowReader<'r, R> {
     }
 
     /// Bytes of a fixed length.
+    /// The only such column is the hash of a token, which the schema keeps at 32 bytes.
     pub fn bytes<const N: usize>(&mut self, what: &'static str) -> Read<[u8; N], R> {
         let column = self.step();
         let bytes = self.row.bytes_at(column)?.and_then(|bytes| bytes.try_into().ok());
@@ -122,6 +127,7 @@ impl<'r, R: Cells> RowReader<'r, R> {
     }
 
     /// Reads a word with the `parse` of its type.
+    /// An unknown word is damage: a store of a newer version, which may have new words, is refused before this.
     pub fn word_if<T>(
         &mut self,
         what: &'static str,

@@ -11,6 +11,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Row, R::Error
     Ok(Row {
         step: row.text()?,
         at: row.time()?,
+        // NULL in rows of versions that kept no digest. Their keys are known, but no repeat can be compared.
         digest: row.str_if()?.and_then(unhex),
         kept: row.text_if()?,
     })
@@ -31,6 +32,7 @@ table! {
 }
 
 table! {
+    // The key alone: PostgreSQL looks up the keys of a whole batch in one statement.
     RETRY_KEYS = "retries";
     fn key_values(org: i64, actor: &'a str, tool: &'a str, key: &'a str, step: &'a str) {
         org: org,

@@ -24,6 +24,7 @@ pub(crate) const SENT: &str = "c.id, c.task, t.prefix, c.author, c.path, c.side,
 pub(crate) const VIEWED_FILE: &str = "path, blob FROM review_viewed";
 /// The commit at the author's last look: the page shows what came after it.
 pub(crate) const LOOK: &str = "head, at FROM review_looks";
+/// A snooze ends at a time (`until`) or when its row of the inbox changes (`until_changes`, a fingerprint).
 pub(crate) const SNOOZE: &str = "key, until, until_changes FROM snoozes";
 
 /// Tables with rows that go when their task is removed. Sent comments stay, as the task's other rows do.
@@ -122,12 +123,14 @@ table! {
         quote: &sent.comment.quote,
         text: &sent.comment.text,
         round: sent.round,
+        // The commit that the reviewer saw; NULL where no workspace was at hand.
         head: &sent.head,
         sent_at: sent.sent_at,
     }
 }
 
 table! {
+    // The key (task, author, path) comes first. `org` is not part of it, because a task belongs to one org.
     VIEWED = "review_viewed";
     fn viewed_values(org: i64, task: TaskId, author: &'a Actor, file: &'a ViewedFile) {
         task: task,

@@ -45,6 +45,7 @@ pub(crate) fn read_seen<R: Cells>(row: &mut RowReader<'_, R>) -> Result<RunSeen,
 }
 
 /// The version of a new row until its event is numbered, in the same transaction.
+/// The schema asks for at least 1.
 const UNNUMBERED: i64 = 1;
 
 table! {
@@ -54,7 +55,9 @@ table! {
         job: run.job,
         org: org,
         task: task,
+        // A copy of a part of `spec`, for the index that finds the runs of one key.
         key: run.order.key(),
+        // Tells a repeated submission from another request under the key of an earlier one.
         content_hash: &run.content_hash,
         spec: json(&run.order),
         version: UNNUMBERED,
@@ -63,7 +66,9 @@ table! {
         attempt: run.attempt,
         fence: run.fence,
         started_at: run.started_at,
+        // The end of the job's time to live, over all of its runs.
         expires_at: run.expires_at,
+        // The machine that has the repository; NULL for one that any machine can fetch.
         bound_to: &run.bound_to,
         runs_on: &run.runs_on,
         artifacts: json(&run.artifacts),
@@ -79,6 +84,7 @@ table! {
 
 /// The columns that change.
 pub(crate) const STEPS: [&str; 14] = [
+    // `version` is missing here: the log writes it, once the event of the step has its number.
     "changed_at",
     "summary",
     "attempt",

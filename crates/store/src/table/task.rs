@@ -61,6 +61,7 @@ pub(crate) fn read_with_attempt<R: Cells>(
 
 table! {
     TASKS = "tasks";
+    /// `removed_at` hides a task from lists and lookups. The row stays, so its number is never given to another task.
     fn values(org: i64, task: &'a Task, removed_at: Option<Timestamp>) {
         id: task.id,
         prefix: task.id.prefix.as_str(),
@@ -77,9 +78,12 @@ table! {
         contract: task.contract.as_ref().map(json),
         verification: task.verification.as_ref().map(json),
         open_blockers: task.open_blockers,
+        // A count instead of a join: the partial indexes `tasks_free` and `tasks_startable` need it in the row.
         open_deps: task.open_deps,
+        // Rises with every attempt; a unique index on (task, fence) of attempts forbids a second use.
         fence: task.fence,
         newest_attempt: task.newest_attempt,
+        // The number of the newest line of history.
         entries: task.entries,
         created_at: task.created_at,
         updated_at: task.updated_at,
@@ -93,6 +97,7 @@ table! {
 
 /// The columns that change.
 pub(crate) const STEPS: [&str; 20] = [
+    // `id`, `prefix`, `number`, `reference` and `created_at` are missing here: they identify the task for good.
     "project",
     "parent",
     "title",
@@ -120,6 +125,7 @@ table! {
     fn body_values(rows: &'a TaskRows) {
         task: rows.task.id,
         body: &rows.body,
+        // Bodies stand apart from tasks, because a list reads many tasks and no body.
         execution_contract: &rows.execution_contract,
     }
 }
@@ -129,6 +135,7 @@ pub(crate) const BODY_AGAIN: &str = "ON CONFLICT (task) DO UPDATE SET body = exc
 
 table! {
     DEPS = "deps";
+    /// `position` keeps the order in which the caller named the deps. A unique index allows each dep once.
     fn dep_values(task: TaskId, dep: TaskId, position: i32) {
         task: task,
         position: position,
@@ -137,6 +144,7 @@ table! {
 }
 
 /// The columns of a dep `d`.
+/// The subquery finds at most one row: the index `attempts_live` allows one live attempt for each task.
 pub(crate) const DEP: &str = "d.removed_at, d.prefix, d.label, d.phase, d.id, \
      (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL)";
 

@@ -21,6 +21,7 @@ pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<KeptToken, R:
         created_by: row.actor()?,
         expires_at: row.time_if()?,
         revoked: match row.time_if()? {
+            // A CHECK of the table demands both columns or neither.
             Some(at) => Some(Revoked { at, by: row.actor()? }),
             None => None,
         },

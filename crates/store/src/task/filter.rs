@@ -10,7 +10,7 @@ use callboard_domain::time::Timestamp;
 
 use crate::board::cards::{COLUMN, SEARCHED_MAX};
 use crate::task::span::{AttemptSpan, REACH_MS, SpanLeg};
-use crate::{AttemptQuery, BackQuery, CardQuery, EventQuery, TaskQuery};
+use crate::{AttemptQuery, BackQuery, CardQuery, EventQuery, TaskQuery, TaskScope};
 
 pub(crate) enum Value {
     Integer(i64),
@@ -19,25 +19,71 @@ pub(crate) enum Value {
 }
 
 /// The tasks that one statement looks for. Tasks whose lease is over differ from their rows, so a list that filters
-/// by label or assignee takes two statements, each with its own index.
+/// by label or assignee takes several statements, each with its own index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leg {
     /// No condition depends on a lease.
     Every,
     /// Tasks without a lease that is over, found by the indexes of tasks.
     Written,
+    /// As `Written`, of one phase: the index of assignees has the phase before the id.
+    Phase(Phase),
+    /// Tasks with a live attempt, found by the index of live attempts.
+    Live,
     /// Tasks whose lease is over, found by the index of leases.
     Lapsed,
 }
 
 impl Leg {
-    pub fn of(query: &TaskQuery) -> &'static [Leg] {
-        if query.label.is_none() && query.assignee.is_none() {
-            return &[Leg::Every];
-        }
+    pub fn of(query: &TaskQuery) -> Vec<Leg> {
+        let mut legs = match (&query.label, &query.assignee) {
+            (None, None) if query.scope == TaskScope::Held => return vec![Leg::Every, Leg::Live],
+            (None, None) if query.is_for_live() => return vec![Leg::Live],
+            (None, None) => return vec![Leg::Every],
+            (Some(_), None) => vec![Leg::Written],
+            (_, Some(None)) if query.is_for_startable() => vec![Leg::Written],
+            (None, Some(_)) => Phase::ALL.map(Leg::Phase).to_vec(),
+            (Some(label), Some(_)) => match query.policy.label(label) {
+                Some(label) => vec![Leg::Phase(label.phase)],
+                None => Phase::ALL.map(Leg::Phase).to_vec(),
+            },
+        };
         // A lapsed task has no assignee, and its attempt neither works nor waits for a review.
         let is_held = matches!(&query.assignee, Some(Some(_))) || query.execution.is_some();
-        if is_held { &[Leg::Written] } else { &[Leg::Written, Leg::Lapsed] }
+        if !is_held {
+            legs.push(Leg::Lapsed);
+        }
+        legs
+    }
+}
+
+/// The attempts that one statement looks for. A list of attempts in some health takes a statement for each index that
+/// has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AttemptLeg {
+    /// Found by the task, the actor or the start.
+    Every,
+    /// Live as written, found by the index of live attempts.
+    Live,
+    Finished,
+    Canceled,
+}
+
+impl AttemptLeg {
+    pub fn of(query: &AttemptQuery) -> Vec<AttemptLeg> {
+        if query.task.is_some() || query.actor.is_some() || query.health.is_empty() {
+            return vec![AttemptLeg::Every];
+        }
+        let of_health = |health: &Health| match health {
+            Health::Active | Health::Stalled => vec![AttemptLeg::Live],
+            Health::Finished => vec![AttemptLeg::Finished],
+            // An attempt whose lease is over is canceled before its row says so.
+            Health::Canceled => vec![AttemptLeg::Canceled, AttemptLeg::Live],
+        };
+        let mut legs: Vec<AttemptLeg> = query.health.iter().flat_map(of_health).collect();
+        legs.sort();
+        legs.dedup();
+        legs
     }
 }
 
@@ -97,9 +143,18 @@ impl Filter {
         let mut filter = Self::new(sign);
         filter.term("t.removed_at IS NULL");
         filter.with("t.project = ?", Value::Integer(query.project));
+        if query.scope != TaskScope::Every {
+            filter.term("t.phase <> 'closed_done' AND t.phase <> 'closed_canceled'");
+        }
         match leg {
+            Leg::Every if query.scope == TaskScope::Held => filter.term("t.assignee IS NOT NULL"),
             Leg::Every => {}
+            Leg::Live => filter.term("a.ended_at IS NULL"),
             Leg::Written => filter.written(query, now),
+            Leg::Phase(phase) => {
+                filter.term(&format!("t.phase = '{}'", phase.as_str()));
+                filter.written(query, now);
+            }
             Leg::Lapsed => filter.lapsed(query, now),
         }
         match query.ready {
@@ -169,7 +224,9 @@ impl Filter {
     pub fn of_cards(sign: char, org: i64, query: &CardQuery, now: Timestamp) -> (Self, String) {
         let mut filter = Self::new(sign);
         filter.term("t.removed_at IS NULL");
-        filter.with("t.org = ?", Value::Integer(org));
+        // The `+` keeps SQLite from beginning at all tasks of the org, which it would have to sort.
+        let of_org = if filter.is_postgres() { "t.org = ?" } else { "+t.org = ?" };
+        filter.with(of_org, Value::Integer(org));
         if let Some(project) = query.project {
             filter.with("t.project = ?", Value::Integer(project));
         }
@@ -228,8 +285,20 @@ impl Filter {
     }
 
     /// The conditions for attempts `a` beside their task `t`.
-    pub fn of_attempts(sign: char, org: i64, query: &AttemptQuery, now: Timestamp) -> Self {
+    pub fn of_attempts(
+        sign: char,
+        org: i64,
+        query: &AttemptQuery,
+        leg: AttemptLeg,
+        now: Timestamp,
+    ) -> Self {
         let mut filter = Self::new(sign);
+        match leg {
+            AttemptLeg::Every => {}
+            AttemptLeg::Live => filter.term("a.ended_at IS NULL"),
+            AttemptLeg::Finished => filter.term("a.outcome = 'finished'"),
+            AttemptLeg::Canceled => filter.term("a.outcome <> 'finished'"),
+        }
         filter.with("t.org = ?", Value::Integer(org));
         if let Some(task) = query.task {
             filter.with("a.task = ?", Value::Id(task.id));
@@ -306,8 +375,11 @@ impl Filter {
         if let Some(names) = &query.names {
             let names: Vec<_> = names.iter().map(|name| format!("'{}'", name.as_str())).collect();
             // An empty list of names matches no row; SQL has no empty `IN` list.
-            let names = if names.is_empty() { "''".into() } else { names.join(", ") };
-            filter.term(&format!("e.name IN ({names})"));
+            match names.as_slice() {
+                [] => filter.term("1 = 0"),
+                [only] => filter.term(&format!("e.name = {only}")),
+                _ => filter.term(&format!("e.name IN ({})", names.join(", "))),
+            }
         }
         for actor in &query.actors {
             let whole = match actor.text.contains(':') {
@@ -368,8 +440,7 @@ impl Filter {
             Health::Stalled => self.live("<", policy, now),
             Health::Finished => "a.outcome = 'finished'".into(),
             Health::Canceled => format!(
-                "(a.outcome IN ('canceled', 'released', 'expired') \
-                 OR (a.ended_at IS NULL AND {}))",
+                "(a.outcome <> 'finished' OR (a.ended_at IS NULL AND {}))",
                 self.lease_over(now)
             ),
         }
@@ -386,7 +457,8 @@ impl Filter {
         self.term(&term);
         if wanted == ExecutionState::AwaitingReview {
             match policy.review() {
-                Some(_) => self.with("t.phase = ?", Value::Text(Phase::Review.as_str().into())),
+                // A value would keep the index of tasks in review from being used.
+                Some(_) => self.term("t.phase = 'review'"),
                 None => self.term("t.phase NOT IN ('closed_done', 'closed_canceled')"),
             }
         }

@@ -18,16 +18,6 @@ pub struct TasksByState {
     pub canceled: u64,
 }
 
-/// The fields of `TasksByState` in their order. One pass over the rows: no index answers this
-/// faster without making every write slower.
-pub(crate) const COUNTS: &str = "count(*) FILTER (WHERE phase = 'initial' AND open_deps = 0 AND blocked IS NULL), \
-     count(*) FILTER (WHERE phase = 'initial' AND (open_deps > 0 OR blocked IS NOT NULL)), \
-     count(*) FILTER (WHERE phase = 'working'), \
-     count(*) FILTER (WHERE phase = 'review'), \
-     count(*) FILTER (WHERE phase = 'closed_done'), \
-     count(*) FILTER (WHERE phase = 'closed_canceled')";
-pub(crate) const COUNTED: &str = "removed_at IS NULL AND NOT is_plan";
-
 /// Among tasks that are working as written and whose lease is over by the one value: how many are ready, and how
 /// many blocked.
 pub(crate) fn lapsed_counts(sign: char) -> String {
@@ -55,12 +45,6 @@ impl TasksByState {
 
     pub fn total(&self) -> u64 {
         self.ready + self.blocked + self.working + self.review + self.done + self.canceled
-    }
-
-    pub(crate) fn from_counts([ready, blocked, working, review, done, canceled]: [i64; 6]) -> Self {
-        let [ready, blocked, working, review, done, canceled] =
-            [ready, blocked, working, review, done, canceled].map(i64::unsigned_abs);
-        Self { ready, blocked, working, review, done, canceled }
     }
 }
 

@@ -30,6 +30,7 @@ pub struct AttemptSpan {
     /// `None`: of every actor.
     pub actor: Option<Actor>,
     pub from: Timestamp,
+    /// Attempts that began later are left out.
     pub until: Timestamp,
     pub limit: usize,
 }

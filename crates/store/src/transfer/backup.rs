@@ -22,6 +22,7 @@ pub(crate) async fn into_file(from: &dyn Whole, to: &Path) -> Result<(), StoreEr
     Ok(())
 }
 
+/// Moves into a database under the name of the part. The store is closed before the file gets its own name.
 async fn fill(from: &dyn Whole, part: &Path) -> Result<Moved, StoreError> {
     let to = SqliteStore::open(part, Arc::new(SystemClock))?;
     let moved = copy(from, &to, Arc::new(|_| {})).await.map_err(|error| match error {

@@ -116,8 +116,10 @@ async fn open(address: &Address, clock: Arc<dyn Clock>) -> Result<Box<dyn Whole>
     })
 }
 
+/// Reader and writer run side by side, joined by a channel of a few parcels: memory stays small at any size.
 async fn copy(from: &dyn Whole, to: &dyn Whole, tell: Tell) -> Result<Moved, TransferError> {
     let (outbox, inbox) = rows::pipe(tell.clone());
+    // When one side stops, its end of the channel closes and the other side stops as well.
     let (read, written) = tokio::join!(from.read_all(outbox), to.write_all(inbox));
     match written {
         // The side that stopped first reports the reason.
@@ -128,9 +130,11 @@ async fn copy(from: &dyn Whole, to: &dyn Whole, tell: Tell) -> Result<Moved, Tra
     let tables = read.map_err(TransferError::Source)?;
     let found = to.read_all(Outbox::to_nobody(tell)).await.map_err(TransferError::Target)?;
     let same = |(sent, found): &(&TableSum, &TableSum)| sent == found;
+    // The target stays marked, so no process opens a copy that differs.
     if let Some((sent, _)) = tables.iter().zip(&found).find(|pair| !same(pair)) {
         return Err(TransferError::Differs(sent.name));
     }
+    // Damage does not stop a move. It came with the source, and a refusal would keep it where it is.
     let findings = to.verify().await.map_err(TransferError::Target)?;
     to.take_mark_away().await.map_err(TransferError::Target)?;
     Ok(Moved { tables, findings })

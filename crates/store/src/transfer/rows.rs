@@ -14,6 +14,7 @@ use crate::StoreError;
 const PARCEL_ROWS: usize = 1000;
 const PARCEL_BYTES: usize = 1 << 20;
 /// Parcels between reader and writer.
+/// With parcels of 1 MiB the two sides are at most a few MiB apart.
 const PARCELS: usize = 4;
 
 /// One value. A boolean is 0 or 1, an id its 16 bytes.
@@ -66,7 +67,9 @@ pub(crate) struct Outbox {
     to: Option<Sender<Parcel>>,
     tell: Tell,
     rows: Vec<Row>,
+    /// The size of `rows`, for `PARCEL_BYTES`.
     bytes: usize,
+    /// The table that is read now: its name, the rows so far and their hash.
     table: Option<(&'static str, u64, Sha256)>,
     sums: Vec<TableSum>,
 }
@@ -81,6 +84,7 @@ impl Outbox {
         Self { to, tell, rows: Vec::new(), bytes: 0, table: None, sums: Vec::new() }
     }
 
+    /// For the reading back: the rows are hashed and dropped.
     pub fn to_nobody(tell: Tell) -> Self {
         Self::new(None, tell)
     }
@@ -95,6 +99,7 @@ impl Outbox {
     }
 
     /// Adds a row. Returns whether the parcel is full.
+    /// The hash is of what was read, before the target sees the row.
     pub fn push(&mut self, row: Row) -> bool {
         let (_, rows, hash) = self.table.as_mut().expect("a table was started");
         *rows += 1;
@@ -105,6 +110,7 @@ impl Outbox {
         self.rows.len() >= PARCEL_ROWS || self.bytes >= PARCEL_BYTES
     }
 
+    /// Sends the parcel. PostgreSQL is read in a task and SQLite on a thread, so there are two of each method.
     pub async fn send(&mut self) -> Result<(), StoreError> {
         let parcel = self.pack();
         match &self.to {
@@ -143,6 +149,7 @@ impl Outbox {
         self.sums
     }
 
+    /// Tells the progress once for each parcel, which is often enough for a person.
     fn pack(&mut self) -> Parcel {
         if let Some((table, rows, _)) = self.table {
             let step = if self.reads_back() { Step::ReadBack } else { Step::Copy };

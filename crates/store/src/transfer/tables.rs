@@ -62,6 +62,9 @@ pub static TABLES: &[MovedTable] = &[
     table("ticks", "one", "at"),
     table("entries", "task, number", "who, at, did, text, attempt"),
     table("events", "seq", "at, org, actor, name, project, task, attempt, data"),
+    table("log_floor", "one", "seq, at").seeded_with("seq = 1"),
+    table("day_counts", "org, day, measure, bucket", "count"),
+    table("day_counts_position", "one", "seq").seeded_with("seq = 0"),
     table("retries", "org, actor, tool, key, step", "at, digest, kept"),
     table("tokens", "id", "hash, org, actor, rights, created_at, created_by, expires_at, \
         revoked_at, revoked_by"),
@@ -83,9 +86,10 @@ pub static LEFT_OUT: &[(&str, &str)] = &[
     ("migrations", "each database has its own"),
     ("runners", "processes that start agents for the store they are at"),
     ("page_keys", "browsers sign in again where the board moved to"),
-    ("log_position", "made from the events; only PostgreSQL has it"),
-    ("day_counts", "counted again from the events where the board moved to"),
-    ("day_counts_position", "counted again from the events where the board moved to"),
+    ("log_parked", "moved as events; only PostgreSQL has it"),
+    ("ready_log", "what became ready lately; only PostgreSQL has it"),
+    ("log_steps", "how far the events of a PostgreSQL are numbered"),
+    ("list_counts", "kept by triggers where the board moved to"),
 ];
 
 impl MovedTable {

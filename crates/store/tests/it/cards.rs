@@ -7,10 +7,10 @@ use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
-use callboard_store::{CardPage, CardQuery, EventQuery};
+use callboard_store::{CardPage, CardQuery, CardRow, EventQuery};
 
 use crate::conformance::conformance;
-use crate::fixture::Fixture;
+use crate::fixture::{Database, Fixture};
 
 conformance! {
     a_card_is_read_back_whole,
@@ -18,6 +18,8 @@ conformance! {
     changes_within_one_moment_are_told_apart,
     a_phase_is_dated_and_no_edit_moves_that,
     the_board_is_listed_in_its_order,
+    pages_behind_any_offset_make_up_the_list,
+    a_count_that_differs_from_the_rows_is_found,
     words_are_found_in_titles_and_bodies,
     many_tasks_are_made_together_or_not_at_all,
     a_reference_stands_once_in_a_project,
@@ -189,6 +191,77 @@ async fn the_board_is_listed_in_its_order(f: Fixture) {
     assert_eq!(some.cards[0].scratchpad.as_deref(), Some(""));
     let nowhere = CardQuery { project: Some(0), ..query() };
     assert_eq!(f.store.cards(nowhere).await.unwrap().total, 0);
+}
+
+/// Whatever the offset, and with leases that are over: a lapsed task stands in the first column among the others.
+async fn pages_behind_any_offset_make_up_the_list(f: Fixture) {
+    let phases = [Phase::Initial, Phase::Review, Phase::ClosedDone, Phase::ClosedCanceled];
+    for n in 0..24_u16 {
+        f.clock.advance_ms(1);
+        let task = made(&f, &format!("{n}"), Card::default(), phases[usize::from(n) % 4]).await;
+        f.done("human:ana", update(task, |update| update.priority = Some(n * 7 % 5))).await;
+    }
+    let (mut held, mut gone) = (Vec::new(), Vec::new());
+    for n in 0..6_u16 {
+        let task = f.create(&format!("held {n}"), &[]).await;
+        f.done("human:ana", update(task, |update| update.priority = Some(n))).await;
+        f.done("agent:w1", f.begin(task, &format!("k{n}"), Some(60 + u32::from(n % 2) * 600)))
+            .await;
+        held.push(task);
+    }
+    for n in 0..2 {
+        gone.push(f.create(&format!("gone {n}"), &[]).await);
+    }
+    f.done("human:ana", Command::CardRemove { task: gone[0] }).await;
+    for lapses in [false, true] {
+        if lapses {
+            f.clock.advance_ms(61_000);
+        }
+        for without in [Vec::new(), vec![held[0], held[1], gone[0]]] {
+            let of =
+                |offset, limit| CardQuery { without: without.clone(), offset, limit, ..query() };
+            let all = f.store.cards(of(0, 100)).await.unwrap();
+            let place = |row: &CardRow| {
+                let column = match row.task.phase {
+                    Phase::Initial => 0,
+                    Phase::Working => 1,
+                    Phase::Review => 2,
+                    Phase::ClosedDone | Phase::ClosedCanceled => 3,
+                };
+                (column, row.task.priority, row.task.created_at, row.task.id.id)
+            };
+            assert!(all.cards.is_sorted_by_key(place), "{:?}", titles(&all));
+            let excluded = if without.is_empty() { 0 } else { 2 };
+            assert_eq!((all.cards.len(), all.total), (31 - excluded, 31 - excluded as u64));
+            for limit in [1, 4, 7] {
+                for offset in 0..all.cards.len() + 2 {
+                    let page = f.store.cards(of(offset, limit)).await.unwrap();
+                    let wanted: Vec<&str> =
+                        titles(&all).into_iter().skip(offset).take(limit).collect();
+                    assert_eq!(titles(&page), wanted, "offset {offset}, limit {limit}");
+                    assert_eq!(page.total, all.total);
+                }
+            }
+        }
+    }
+    f.assert_sound().await;
+}
+
+async fn a_count_that_differs_from_the_rows_is_found(f: Fixture) {
+    f.create("A", &[]).await;
+    f.assert_sound().await;
+    let wrong = "UPDATE list_counts SET count = count + 1 WHERE list = 'task'";
+    match &*f.place {
+        Database::Folder(folder) => {
+            let db = rusqlite::Connection::open(folder.path().join("test.db")).unwrap();
+            db.execute_batch(wrong).unwrap();
+        }
+        Database::Schema(schema) => schema.connect().await.batch_execute(wrong).await.unwrap(),
+    }
+    let found = f.store.verify().await.unwrap();
+    let words: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+    let project = f.home.project.id;
+    assert_eq!(words, [format!("a list counts other rows than it has: task ready {project}")]);
 }
 
 async fn words_are_found_in_titles_and_bodies(f: Fixture) {

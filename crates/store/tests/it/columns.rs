@@ -24,6 +24,8 @@ conformance! {
     counts_go_on_behind_the_limit,
     what_stands_around_tasks_is_read,
     sources_of_the_inbox_are_found,
+    failing_tasks_are_counted,
+    open_deps_are_pairs_of_open_tasks,
 }
 
 async fn made(f: &Fixture, title: &str, change: impl FnOnce(&mut TaskCreate)) -> TaskId {
@@ -307,4 +309,54 @@ async fn sources_of_the_inbox_are_found(f: Fixture) {
     let verdict = f.record(checked).await.task.checks[0].verdict.clone();
     assert_eq!(verdict.and_then(|verdict| verdict.took_ms()), Some(1_200));
     f.assert_sound().await;
+}
+
+async fn failing_tasks_are_counted(f: Fixture) {
+    let check = || vec![NewCheck { desc: "c".into(), ..NewCheck::default() }];
+    let attest = |task, pass| Command::CheckAttest { task, index: 0, pass, tree: None };
+    for (title, phase, pass) in [
+        ("ready", Phase::Initial, Some(false)),
+        ("working", Phase::Working, Some(false)),
+        ("review", Phase::Review, Some(true)),
+        ("review too", Phase::Review, Some(false)),
+        ("fresh", Phase::Initial, None),
+    ] {
+        let task = made(&f, title, |new| (new.phase, new.checks) = (phase, check())).await;
+        if let Some(pass) = pass {
+            f.done("human:ana", attest(task, pass)).await;
+        }
+    }
+    let all = Column::ALL.to_vec();
+    for (filter, columns, failing) in [
+        ("", all.clone(), 3),
+        ("", vec![Column::Review], 1),
+        ("", vec![Column::Blocked], 0),
+        ("review", all, 1),
+    ] {
+        let query = ColumnsQuery { columns: columns.clone(), limit: 1, ..query(&f, filter) };
+        let found = f.store.tasks_failing(query).await.unwrap();
+        assert_eq!(found, failing, "{filter} {columns:?}");
+    }
+    let away = ColumnsQuery { project: Some(0), ..query(&f, "") };
+    assert_eq!(f.store.tasks_failing(away).await.unwrap(), 0);
+}
+
+async fn open_deps_are_pairs_of_open_tasks(f: Fixture) {
+    let closed = made(&f, "closed", |new| new.phase = Phase::ClosedDone).await;
+    let epic = made(&f, "epic", |new| new.is_plan = true).await;
+    let first = made(&f, "first", |_| {}).await;
+    let second = made(&f, "second", |new| new.deps = vec![first, closed, epic]).await;
+    let third = made(&f, "third", |new| new.deps = vec![second]).await;
+    made(&f, "plan", |new| (new.deps, new.is_plan) = (vec![first], true)).await;
+    made(&f, "alone", |_| {}).await;
+    let pairs = async |project| {
+        let mut found = f.store.deps_open(stuck(&f, project)).await.unwrap();
+        found.sort();
+        found
+    };
+    assert_eq!(pairs(None).await, [(first, second), (second, third)]);
+    assert_eq!(pairs(Some(f.home.project.id)).await.len(), 2);
+    assert_eq!(pairs(Some(0)).await, []);
+    f.done("human:ana", f.to(first, "done")).await;
+    assert_eq!(pairs(None).await, [(second, third)]);
 }

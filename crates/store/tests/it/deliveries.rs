@@ -69,6 +69,11 @@ async fn an_end_is_queued_for_whoever_wants_to_know(f: Fixture) {
     let states: Vec<_> = listed.iter().map(|(job, _)| (job.id, job.state.as_str())).collect();
     assert_eq!(states, [(newer.1, "queued"), (told.1, "done")]);
     assert_eq!(f.store.deliveries("default", 1).await.unwrap().len(), 1);
+    for (below, older) in [(newer.1, vec![told.1]), (told.1, vec![]), (told.0, vec![])] {
+        let found = other.store.deliveries_below("default", below, 10).await.unwrap();
+        assert_eq!(found.iter().map(|(job, _)| job.id).collect::<Vec<_>>(), older);
+    }
+    assert_eq!(f.store.deliveries_below("other", newer.1, 10).await.unwrap(), [], "another org's");
     f.assert_sound().await;
 }
 

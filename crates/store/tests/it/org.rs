@@ -260,7 +260,17 @@ async fn the_log_is_read_from_the_end_without_gaps(f: Fixture) {
     let found = f.store.events_back(BackQuery { names, ..query.clone() }).await.unwrap();
     assert_eq!(found.iter().map(|event| event.seq).collect::<Vec<_>>(), [6]);
     let none = BackQuery { names: Some(Vec::new()), ..query.clone() };
-    assert_eq!(f.store.events_back(none).await.unwrap(), []);
+    assert_eq!(f.store.events_back(none.clone()).await.unwrap(), []);
+    let created = Some(vec![EventName::TaskCreated]);
+    for (limited, count) in [
+        (none, 0),
+        (query.clone(), 2),
+        (BackQuery { limit: 100, names: created.clone(), ..query.clone() }, 8),
+        (BackQuery { limit: 100, names: created, before: Some(4), ..query.clone() }, 3),
+    ] {
+        let found = f.store.events_count(limited.clone()).await.unwrap();
+        assert_eq!(found, count, "{limited:?}");
+    }
     let theirs = BackQuery { org: "other".into(), ..query.clone() };
     f.store.settle(place("other")).await.unwrap();
     assert_eq!(f.store.events_back(theirs).await.unwrap(), []);

@@ -2,14 +2,15 @@
 
 use callboard_domain::board::card::Mode;
 use callboard_domain::command::{
-    CardUpdate, Command, JobEnd, RunLease, RunPr, RunSettle, RunSubmit, WorkPlace, WorkSubmit,
+    CardUpdate, Command, JobEnd, RunEnd, RunLease, RunPr, RunSettle, RunSubmit, WorkPlace,
+    WorkSubmit,
 };
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::pulls::{LOCAL, OPEN};
 use callboard_domain::relay::RunVerdict;
 use callboard_domain::relay::spec::Priority;
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
-use callboard_domain::runs::run::{Artifact, ArtifactName, RunRecord, Terminal};
+use callboard_domain::runs::run::{Artifact, ArtifactName, NewArtifact, RunRecord, Terminal};
 use callboard_domain::runs::work::{Role, WorkOrder};
 use callboard_store::{
     Applied, EventQuery, JobQuery, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail,
@@ -100,6 +101,12 @@ pub async fn read(f: &Fixture, job: JobId) -> RunSeen {
     f.store.run("default", job).await.unwrap().unwrap()
 }
 
+/// The end of a run that succeeded, with these artifacts.
+pub fn end(job: JobId, fence: u64, artifacts: Vec<NewArtifact>) -> Command {
+    let (verdict, summary) = (RunVerdict::Succeeded, ODD.into());
+    Command::RunEnd(Box::new(RunEnd { job, fence, verdict, summary, artifacts, used: None }))
+}
+
 pub fn pr(job: JobId, at: Option<(u64, String)>, status: &str) -> Command {
     Command::RunPr(RunPr {
         job,
@@ -124,7 +131,8 @@ pub async fn told(f: &Fixture) -> JobId {
         sha256: "ab".repeat(32),
         fence: 1,
     };
-    f.done("runner:r1", Command::RunArtifact { job, fence, artifact }).await;
+    let new = NewArtifact { artifact, bytes: None };
+    f.done("runner:r1", Command::RunArtifact { job, fence, new }).await;
     let (text, command) = (ODD.to_owned(), Some(ODD.to_owned()));
     f.done("runner:r1", Command::RunAsk { job, fence, text, command }).await;
     f.done("runner:r1", pr(job, Some((7, ODD.into())), OPEN)).await;
@@ -147,8 +155,7 @@ async fn a_job_is_read_back_whole(f: Fixture) {
     f.store.settle(place("other")).await.unwrap();
     assert_eq!(f.store.run("other", job).await.unwrap(), None, "another org's");
     assert_eq!(f.store.run("default", JobId(next_id())).await.unwrap(), None);
-    let end =
-        Command::RunEnd { job, fence: 1, verdict: RunVerdict::Succeeded, summary: ODD.into() };
+    let end = end(job, 1, Vec::new());
     assert_eq!(f.code("runner:r1", end.clone()).await, "");
     assert_eq!(f.code("runner:r1", end).await, "JOB_LOST");
     assert_eq!(read(&other, job).await.record.job.state, JobState::Done { at: f.store.now() });

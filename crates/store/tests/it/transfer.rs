@@ -339,7 +339,12 @@ async fn a_store_arrives_as_it_left() {
         assert_eq!(counted, expected);
         let Target::File(folder) = &end else { unreachable!("the end is a file") };
         for (table, arrived) in rows(&folder.path().join("test.db")) {
-            assert_eq!(arrived, left[&table], "{table}");
+            let mut left = left[&table].clone();
+            // A count of 0 is left where the last row of a state was. A store without such a row has no count.
+            if table == "list_counts" {
+                left.retain(|row| row.last() != Some(&Value::Integer(0)));
+            }
+            assert_eq!(arrived, left, "{table}");
         }
     }
 }

@@ -35,6 +35,7 @@ pub(crate) enum Unread {
 #[derive(Clone, Copy)]
 pub(super) struct Within(pub(super) Duration);
 
+/// Marks the deadline inside the body's error, so that `whole` can tell it from a broken connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the body took too long")]
 struct TooSlow;
@@ -47,6 +48,7 @@ pub(crate) async fn whole(
 ) -> Result<Bytes, Unread> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let length = length.and_then(|length| length.parse().ok()).unwrap_or(0_u64);
+    // A wrong or missing length is no loophole: the loop below counts the bytes that really come.
     if length > bytes_max as u64 {
         return Err(Unread::TooLarge);
     }
@@ -65,6 +67,7 @@ pub(crate) async fn whole(
     Ok(read.into())
 }
 
+/// Whether the deadline is among the causes; axum wraps the error of a body.
 fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<TooSlow>() || error.source().is_some_and(is_too_slow)
 }
@@ -76,10 +79,12 @@ pub(super) async fn read_on(
     request: Request,
     next: Next,
 ) -> Response {
+    // A request without a body needs neither a deadline nor a drain.
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
     let left = Left::default();
+    // Reading the rest of such a body would make hyper send `100 Continue` and so invite the bytes that we drop.
     let waits = request.headers().contains_key(header::EXPECT);
     let request = request.map(|body| {
         let rest = Some(body.into_data_stream());
@@ -98,6 +103,7 @@ pub(super) async fn read_on(
     response
 }
 
+/// Reads what is left, at most for `SENDS_MAX`, and forgets it.
 async fn drop_rest(mut rest: BodyDataStream) {
     let all = async {
         while let Ok(Some(Ok(_))) = tokio::time::timeout(PAUSES_MAX, rest.next()).await {}
@@ -116,6 +122,7 @@ impl Left {
     }
 }
 
+/// A body with its deadline, which hands its unread rest over when it is dropped.
 struct Watched {
     /// `None` once the body is over or broken.
     rest: Option<BodyDataStream>,
@@ -132,6 +139,7 @@ impl Stream for Watched {
         self.waits = false;
         let this = &mut *self;
         let Some(rest) = &mut this.rest else { return Poll::Ready(None) };
+        // Data that has arrived counts, even after the deadline; only waiting for more is limited.
         let Poll::Ready(chunk) = rest.poll_next_unpin(context) else {
             ready!(this.late.as_mut().poll(context));
             this.rest = None;

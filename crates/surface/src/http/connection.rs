@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::peer::{self, Owner};
 
 /// The address by which limits are counted. The owner of one IPv6 address has the whole /64.
+/// Counted by single addresses, one host could be 2^64 sources and pass every limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Source(IpAddr);
 
@@ -42,10 +43,12 @@ pub(super) struct ConnectionAddresses {
 /// Requests in progress, and since when the server waits if there are none.
 #[derive(Clone, Copy)]
 struct ConnectionState {
+    /// Requests whose body or answer is not over yet.
     requests: usize,
     waits: Waits,
 }
 
+/// What the server waits for, and since when.
 #[derive(Clone, Copy)]
 enum Waits {
     /// Part of a head was sent, or nothing at all on a new connection.
@@ -57,8 +60,11 @@ enum Waits {
 /// What is known of one TCP connection while it is open.
 pub(crate) struct Connection {
     source: Source,
+    /// Both addresses, by which the kernel finds the peer's socket; `None` when the local one could not be read.
     ends: Option<ConnectionAddresses>,
+    /// Asked once: after the peer closes its socket, the kernel cannot tell its owner any more.
     owner: OnceLock<Owner>,
+    /// A watch, so that `overdue` sleeps until the state changes instead of polling.
     turn: watch::Sender<ConnectionState>,
     /// Released when a request of this connection passes the gate.
     place: Mutex<Option<StrangerPlace>>,
@@ -119,7 +125,9 @@ impl Connection {
         let mut turn = self.turn.subscribe();
         loop {
             let ConnectionState { requests, waits } = *turn.borrow_and_update();
+            // `header_read_timeout` of hyper also runs between requests and would end kept connections (decision 0023).
             let since = match waits {
+                // A call may wait for minutes. The deadline is for clients that send nothing, not for slow answers.
                 _ if requests > 0 => None,
                 Waits::ForHead(since) => Some(since),
                 Waits::ForNext(since) => self.place().is_some().then_some(since),
@@ -151,6 +159,7 @@ impl Drop for InRequest {
 }
 
 /// A body that keeps its request in progress.
+/// Both directions hold the guard: a request ends when its body was read and its answer was written.
 pub(super) struct HeldBody<B> {
     body: B,
     _request: Arc<InRequest>,
@@ -268,6 +277,7 @@ impl Strangers {
         let mut open = self.open();
         let number = open.next;
         open.next += 1;
+        // The new connection always gets in. Refusing it would let one client lock out all others behind its address.
         let strangers = open.by_source.entry(source).or_default();
         strangers.insert(number, evicted.clone());
         if strangers.len() > self.max
@@ -295,6 +305,7 @@ impl Drop for StrangerPlace {
         let mut open = self.strangers.open();
         if let Some(strangers) = open.by_source.get_mut(&self.source) {
             strangers.remove(&self.number);
+            // An address without strangers leaves no entry, so the map does not grow with every address ever seen.
             if strangers.is_empty() {
                 open.by_source.remove(&self.source);
             }

@@ -1,6 +1,6 @@
-//! Admission: while there are no tokens, the user this server runs as; from the first token on, its bearers; at the
-//! door of a process that starts agents, those agents alone. Browsers show page sessions (`pages.rs`). Refusals follow
-//! RFC 6750, and the metadata RFC 9728.
+//! Admission: while there are no tokens, the user this server runs as; from the first token on, or with an issuer, bearers
+//! of tokens; at the door of a process that starts agents, those agents alone. Browsers show page sessions (`pages.rs`).
+//! Refusals follow RFC 6750, and the metadata RFC 9728.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::actor::Actor;
+use callboard_domain::issuer::IssuerFault;
 use callboard_domain::rights::Scope;
 use callboard_domain::token::{Token, TokenId};
 use callboard_engine::context::Principal;
@@ -32,10 +33,16 @@ use crate::web;
 const NOTED_A_MINUTE: u32 = 60;
 
 /// JSON-RPC leaves these numbers to servers.
+/// -32001 tells an MCP client that its token is over; JSON-RPC's own numbers have no such case.
 const STALE: i32 = -32001;
 
+/// No fault of the caller, so the token is not counted as a wrong one.
+pub(super) const ISSUER_AWAY: TokenFault = TokenFault::Issuer(IssuerFault::Unreachable);
+
+/// The path that RFC 9728 fixes for the metadata.
 pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
+/// The limits of admission, and the address by which clients know this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateOptions {
     /// Requests per minute and token; 0 is no limit.
@@ -68,16 +75,20 @@ impl Default for GateOptions {
     }
 }
 
+/// Decides who a request comes from, before any handler sees it.
 pub struct Gate {
     pub(super) known: Known,
+    /// Counts requests by token.
     limit: RateLimit<TokenId>,
     /// Counts wrong tokens, codes and page sessions by address.
     pub(super) wrong: RateLimit<Source>,
     /// Counts lines of the log by address.
     noted: RateLimit<Source>,
+    /// Places for streams that stay open: `/events`, the GET stream of a session, `subscriptions/listen`.
     streams: Arc<Places>,
     pub(super) public_url: Option<String>,
     pub(super) cookie_name: String,
+    /// `http.any_local_user`: other users of the machine count as the local user.
     pub(super) is_for_anybody: bool,
 }
 
@@ -89,9 +100,11 @@ pub(super) enum Known {
     Runs(Arc<RunTokens>),
 }
 
+/// The parts of a gate in front of a board.
 pub(super) struct Board {
     pub tokens: TokenBook,
     pub pages: PageBook,
+    /// The user who started the server.
     pub local: Principal,
 }
 
@@ -107,6 +120,7 @@ pub(crate) struct Admitted {
     pub session: Option<PageSessionId>,
 }
 
+/// Why a request was turned away. Each variant has its status and its code in `words`.
 #[derive(Debug)]
 pub(crate) enum Denied {
     NoToken,
@@ -127,11 +141,13 @@ pub(crate) enum Denied {
         token: TokenId,
         max: usize,
     },
+    /// The URL names an actor that is not well formed.
     Actor(String),
     /// The store cannot be reached; a retry may succeed later.
     Away(String),
     /// The database is damaged; a retry does not help.
     Damaged(String),
+    /// A fault of the server itself.
     Broken(String),
 }
 
@@ -165,6 +181,7 @@ impl Gate {
         self.public_url.as_deref()
     }
 
+    /// Admits a request, and with it its connection, which then is no stranger's any more.
     pub(crate) async fn admit(&self, parts: &Parts) -> Result<Admitted, Denied> {
         let admitted = self.judged(parts).await?;
         if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
@@ -173,6 +190,7 @@ impl Gate {
         Ok(admitted)
     }
 
+    /// The caller of a request. A token goes before a page session, and a page session before the local user.
     async fn judged(&self, parts: &Parts) -> Result<Admitted, Denied> {
         let by_token = |principal| Admitted {
             principal,
@@ -182,6 +200,7 @@ impl Gate {
         };
         let board = match &self.known {
             Known::Board(board) => board,
+            // A run's door knows no local user and no page session: an agent without its token gets nothing.
             Known::Runs(runs) => {
                 let principal = runs.check(shown(parts).ok_or(Denied::NoToken)?);
                 return Ok(by_token(principal.map_err(Denied::Token)?));
@@ -196,6 +215,7 @@ impl Gate {
         if !are_needed {
             self.judge_owner(parts)?;
         }
+        // While there are no tokens, a sent one is ignored: this board has made none.
         if let Some(shown) = shown(parts).filter(|_| are_needed) {
             let token = self.token(&board.tokens, shown, source(&parts.extensions)).await?;
             return Ok(by_token(self.principal_of(token)?));
@@ -204,6 +224,7 @@ impl Gate {
             Some(admitted) => Ok(admitted),
             None if are_needed => Err(Denied::NoToken),
             None => {
+                // `?actor=` is taken only while there are no tokens. A token names its actor, and no URL overrides it.
                 let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
                 let (is_named, local) = (actor.is_some(), board.local.clone());
                 let principal = Principal { actor: actor.unwrap_or(local.actor.clone()), ..local };
@@ -231,6 +252,7 @@ impl Gate {
         shown: &str,
         source: Option<Source>,
     ) -> Result<Token, Denied> {
+        // A client that repeats one wrong token costs neither the store a read nor its address a try.
         if let Some(fault) = tokens.known_fault(shown) {
             return Err(Denied::Token(fault));
         }
@@ -238,7 +260,8 @@ impl Gate {
             self.wrong.judge(source).map_err(|wait| Denied::TooManyWrong { wait })?;
         }
         let checked = tokens.check(shown).await?;
-        if let (Err(_), Some(source)) = (&checked, source) {
+        let is_wrong = checked.as_ref().is_err_and(|fault| *fault != ISSUER_AWAY);
+        if let Some(source) = source.filter(|_| is_wrong) {
             // Judged above; a concurrent one may have been the last.
             let _ = self.wrong.count(source);
         }
@@ -252,6 +275,7 @@ impl Gate {
         parts: &Parts,
         token: Option<TokenId>,
     ) -> Result<Option<TakenPlace>, Denied> {
+        // The modern era requires the header `mcp-method`, so a listen request is known before its body is read.
         let listens =
             parts.headers.get("mcp-method").is_some_and(|it| it == "subscriptions/listen");
         let has_stream = parts.uri.path() == "/events" || asks_for_mcp(parts);
@@ -265,11 +289,15 @@ impl Gate {
 
     /// Returns when the caller's token or page session has ended, with the reason.
     pub(super) async fn until_it_ends(&self, pass: Pass) -> Denied {
+        // Both books look once a second, so a revoked token loses its streams within about a second.
         let token_ends = async {
             match (pass.token, &self.known) {
                 (None, _) => std::future::pending().await,
                 (Some(token), Known::Board(board)) => board.tokens.until_it_ends(token).await,
-                (Some(token), Known::Runs(runs)) => runs.until_it_ends(token).await,
+                (Some(token), Known::Runs(runs)) => {
+                    runs.until_it_ends(token).await;
+                    TokenFault::Revoked(token)
+                }
             }
         };
         let session_ends = async {
@@ -279,10 +307,7 @@ impl Gate {
             }
         };
         tokio::select! {
-            () = token_ends => {
-                let token = pass.token.expect("a token that ended");
-                Denied::Token(TokenFault::Revoked(token))
-            }
+            fault = token_ends => Denied::Token(fault),
             () = session_ends => Denied::SessionOver,
         }
     }
@@ -291,14 +316,22 @@ impl Gate {
     pub(super) fn metadata(&self, uri: &Uri, headers: &HeaderMap) -> Value {
         let path = uri.path().strip_prefix(METADATA).filter(|path| path.len() > 1);
         let scopes: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-        json!({
+        let mut metadata = json!({
             "resource": format!("{}{}", self.base(headers), path.unwrap_or("/mcp")),
             "resource_name": "Callboard",
             "scopes_supported": scopes,
             "bearer_methods_supported": ["header"],
-        })
+        });
+        // Without an issuer no authorization server is named: tokens are made by `callboard token add`.
+        if let Known::Board(board) = &self.known
+            && let Some(issuer) = board.tokens.issuer()
+        {
+            metadata["authorization_servers"] = json!([issuer]);
+        }
+        metadata
     }
 
+    /// The address of this server: the configured one, else the name that the client used.
     fn base(&self, headers: &HeaderMap) -> String {
         let host = || headers.get(header::HOST).and_then(|host| host.to_str().ok());
         match &self.public_url {
@@ -307,12 +340,14 @@ impl Gate {
         }
     }
 
+    /// The answer to a denied request: a page for browsers, a message of the protocol for MCP clients, else JSON.
     pub(crate) fn answer(&self, denied: &Denied, parts: &Parts) -> Response {
         // A flood of refusals must not fill the log as well.
         if source(&parts.extensions).is_none_or(|source| self.noted.count(source).is_ok()) {
             denied.log(parts.uri.path());
         }
         let (status, code, message) = denied.words();
+        // A browser gets the sign-in form, a program JSON.
         let page = wants_page(parts);
         let mut response = match denied {
             _ if page && status == StatusCode::UNAUTHORIZED => {
@@ -328,8 +363,10 @@ impl Gate {
         };
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
+            // RFC 9728 puts the path of the resource behind the well-known path.
             let path = if parts.uri.path().starts_with("/mcp") { parts.uri.path() } else { "/mcp" };
             let error = match denied {
+                // RFC 6750: a request without credentials gets no error code, only the challenge.
                 Denied::NoToken | Denied::SessionOver => String::new(),
                 _ => format!("error=\"invalid_token\", error_description=\"{message}\", "),
             };
@@ -354,6 +391,7 @@ pub(super) struct Pass {
 }
 
 impl Admitted {
+    /// `None` for the local user, whose admission cannot end.
     pub(super) fn pass(&self) -> Option<Pass> {
         let (token, session) = (self.principal.token, self.session);
         (token.is_some() || session.is_some()).then_some(Pass { token, session })
@@ -374,6 +412,7 @@ impl From<EngineError> for Denied {
 }
 
 impl Denied {
+    /// The status, the code and the message.
     fn words(&self) -> (StatusCode, &'static str, String) {
         let unauthenticated =
             |words: &str| (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", words.to_owned());
@@ -396,6 +435,10 @@ impl Denied {
             Denied::Token(TokenFault::Unknown) => unauthenticated("the token is not known here"),
             Denied::Token(TokenFault::Expired(_)) => unauthenticated("the token has expired"),
             Denied::Token(TokenFault::Revoked(_)) => unauthenticated("the token was revoked"),
+            Denied::Token(TokenFault::Issuer(fault @ IssuerFault::Unreachable)) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", fault.words().to_owned())
+            }
+            Denied::Token(TokenFault::Issuer(fault)) => unauthenticated(fault.words()),
             Denied::TooMany { wait, .. } => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "RATE_LIMITED",
@@ -439,7 +482,7 @@ impl Denied {
             | Denied::OtherUser
             | Denied::SessionOver
             | Denied::TooManyWrong { .. }
-            | Denied::Token(TokenFault::Unknown)
+            | Denied::Token(TokenFault::Unknown | TokenFault::Issuer(_))
             | Denied::Actor(_)
             | Denied::Away(_)
             | Denied::Damaged(_)
@@ -460,10 +503,12 @@ fn stale(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({"jsonrpc": "2.0", "id": null, "error": error}))).into_response()
 }
 
+/// The address that a request came from; `None` for a router that is called without `serve_http`.
 pub(super) fn source(extensions: &Extensions) -> Option<Source> {
     extensions.get::<Arc<Connection>>().map(|connection| connection.source())
 }
 
+/// Whether a browser asks: it names HTML as an answer it takes.
 fn wants_page(parts: &Parts) -> bool {
     let accept = parts.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     !asks_for_mcp(parts) && accept.is_some_and(|accept| accept.contains("text/html"))
@@ -473,12 +518,14 @@ fn asks_for_mcp(parts: &Parts) -> bool {
     parts.uri.path().starts_with("/mcp")
 }
 
+/// The text of the bearer token, not judged yet. RFC 7235: the scheme's case does not matter.
 fn shown(parts: &Parts) -> Option<&str> {
     let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (scheme, token) = bearer?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
+/// The actor that `?actor=` names.
 fn actor_parameter(uri: &Uri) -> Result<Option<Actor>, String> {
     let Query(query) =
         Query::<HashMap<String, String>>::try_from_uri(uri).map_err(|error| error.body_text())?;

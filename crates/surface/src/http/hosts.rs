@@ -10,12 +10,15 @@ use axum::http::{HeaderMap, Uri, header};
 use super::HttpOptions;
 use crate::web;
 
+/// The names and origins that this server answers to.
 pub(crate) struct Hosts {
+    /// `http.allowed_hosts` and the host of the public address; loopback names are allowed without being listed.
     allowed: Vec<HostPort>,
     /// The host of the pages, when they have a name of their own.
     page: Option<HostPort>,
     /// The scheme by which browsers reach this server.
     scheme: &'static str,
+    /// `http.allowed_origins` and the public address, in the spelling of `plain`.
     origins: Vec<String>,
     /// A public listener without a list serves every name.
     any: bool,
@@ -28,6 +31,7 @@ struct HostPort {
     port: Option<u16>,
 }
 
+/// Why a request is refused by its headers. Each variant has the name as the client wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostFault {
     Host(String),
@@ -78,17 +82,21 @@ impl Hosts {
                 _ => "http",
             },
             origins: origins.chain(public.clone()).collect(),
+            // The names of a public address are not known beforehand. `serve` opens no such listener without tokens.
             any: !options.listener_is_loopback && options.allowed_hosts.is_empty(),
         }
     }
 
+    /// Judges the name, then the path under that name, then the origin.
     pub(crate) fn judge(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HostFault> {
         let named = named(uri, headers);
         let host = HostPort::parse(&named).filter(|host| self.is_ours(host));
         let Some(host) = host else { return Err(HostFault::Host(named)) };
+        // Browsers send a cookie to every port of a name. Under a name for pages alone no other program gets it.
         if self.is_page(&host) && !web::is_for_people(uri.path()) {
             return Err(HostFault::PagesOnly(named));
         }
+        // Browsers send an origin. Programs such as agents' clients have none and are judged by host and token alone.
         match headers.get(header::ORIGIN) {
             None => Ok(()),
             Some(origin) => {
@@ -110,6 +118,7 @@ impl Hosts {
         if self.is_page(&asked) || !web::is_for_people(uri.path()) || uri.path() == "/events" {
             return None;
         }
+        // Behind a port mapping the asked port is the one that reaches this server.
         let port = page.port.or(asked.port).map(|port| format!(":{port}")).unwrap_or_default();
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Some(format!("{}://{}{port}{path}", self.scheme, page.host))
@@ -119,6 +128,7 @@ impl Hosts {
         self.page.as_ref().is_some_and(|page| page.covers(host))
     }
 
+    /// Loopback names need no listing: a page of another site cannot have them as its own.
     fn is_ours(&self, host: &HostPort) -> bool {
         let is_listed = self.allowed.iter().any(|allowed| allowed.covers(host));
         self.any || host.is_loopback() || is_listed || self.is_page(host)
@@ -130,12 +140,14 @@ impl Hosts {
         if self.origins.contains(&plain(origin)) {
             return true;
         }
+        // `null`, which sandboxed frames and local files send, has no scheme and is refused here.
         let Some((scheme, place)) = plain(origin)
             .split_once("://")
             .and_then(|(scheme, rest)| Some((scheme.to_owned(), HostPort::parse(rest)?)))
         else {
             return false;
         };
+        // Browsers leave the default port out of `Origin` and of `Host`.
         let default_port = if scheme == "https" { 443 } else { 80 };
         let same_port = place.port.unwrap_or(default_port) == host.port.unwrap_or(default_port);
         let same_host = place.host == host.host || (place.is_loopback() && host.is_loopback());
@@ -169,6 +181,7 @@ impl HostPort {
 fn named(uri: &Uri, headers: &HeaderMap) -> String {
     match headers.get(header::HOST) {
         Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+        // A request line may carry the whole address instead of a `Host`.
         None => uri.authority().map(Authority::to_string).unwrap_or_default(),
     }
 }
@@ -179,6 +192,7 @@ fn origin_of(url: &str) -> String {
     format!("{scheme}://{}", rest.split('/').next().unwrap_or(rest))
 }
 
+/// An origin in one spelling, for comparison as text.
 fn plain(origin: &str) -> String {
     origin.trim().trim_end_matches('/').to_ascii_lowercase()
 }

@@ -10,7 +10,7 @@ use callboard_engine::context::Principal;
 use callboard_engine::{EngineError, PageSessionId, PageText, TokenFault};
 
 use super::connection::Connection;
-use super::gate::{Admitted, Board, Denied, Gate, Known, source};
+use super::gate::{Admitted, Board, Denied, Gate, ISSUER_AWAY, Known, source};
 use super::peer::Owner;
 use crate::web;
 
@@ -46,6 +46,11 @@ const AWAY: NotIn = (
     "The store cannot be reached, so signing in and out does not work. Try again in a moment.",
 );
 
+const NO_KEYS: NotIn = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "The keys of the token issuer cannot be fetched, so its tokens do not open the board now. Try again in a moment.",
+);
+
 impl Gate {
     /// The caller by page session, on routes for people. `None` without a session; while there are no tokens also with
     /// an ended one, because the local user reads without.
@@ -65,11 +70,13 @@ impl Gate {
                 let sign_in = SignIn::Session;
                 Ok(Some(Admitted { principal, is_named: true, sign_in, session: Some(id) }))
             }
+            // Otherwise an old cookie would close the board to its own user.
             Err(Denied::SessionOver) if !are_needed => Ok(None),
             Err(denied) => Err(denied),
         }
     }
 
+    /// The caller that a page session stands for. Wrong ids count against their address, as wrong tokens do.
     async fn session_principal(
         &self,
         board: &Board,
@@ -81,6 +88,7 @@ impl Gate {
         if pages.is_known_wrong(id) {
             return Err(Denied::SessionOver);
         }
+        // Without tokens only the server's own user gets this far, so wrong sessions are not counted.
         let source = source(&parts.extensions).filter(|_| are_needed);
         if let Some(source) = source.filter(|_| !pages.opened_before(id)) {
             self.wrong.judge(source).map_err(|wait| Denied::TooManyWrong { wait })?;
@@ -93,10 +101,12 @@ impl Gate {
             return Err(Denied::SessionOver);
         };
         match key.grant {
+            // A session never outlives the token that began it.
             PageGrant::Token(token) => {
                 let token = tokens.live(token).await?.ok_or(Denied::SessionOver)?;
                 self.principal_of(token)
             }
+            // The row keeps the rights of the terminal that printed the code.
             PageGrant::Terminal(rights) => {
                 let local = Principal::clone(local);
                 Ok(Principal { org: key.org, actor: key.actor, rights, ..local })
@@ -115,6 +125,8 @@ impl Gate {
         let token = token.map_err(|denied| match denied {
             Denied::TooManyWrong { .. } => TOO_MANY,
             Denied::Away(_) => AWAY,
+            Denied::Token(ISSUER_AWAY) => NO_KEYS,
+            // Unknown, expired and revoked tokens get one answer.
             _ => WRONG_TOKEN,
         })?;
         board.pages.open_by_token(&token).await.map_err(|error| away(&error))
@@ -158,6 +170,7 @@ impl Gate {
         }
     }
 
+    /// Refuses a connection of another user than the server's own, and a request without a known connection.
     pub(super) fn judge_owner(&self, parts: &Parts) -> Result<(), Denied> {
         let connection = parts.extensions.get::<Arc<Connection>>();
         let is_own = || connection.is_some_and(|connection| self.is_own_user(connection));
@@ -177,6 +190,7 @@ impl Gate {
     pub(crate) fn cookie(&self, session: Option<&PageText>, headers: &HeaderMap) -> HeaderValue {
         let is_public = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
         let forwarded = headers.get("x-forwarded-proto");
+        // A forged header only adds `Secure`, and the forger alone is then without a session.
         let is_forwarded = forwarded.is_some_and(|scheme| scheme == "https");
         let secure = if is_public || is_forwarded { "; Secure" } else { "" };
         let (value, age) = match (session, &self.known) {
@@ -187,10 +201,12 @@ impl Gate {
         };
         let name = &self.cookie_name;
         let cookie =
+            // `SameSite=Strict`: a form on another site is sent without the session. `HttpOnly`: no script reads it.
             format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}");
         HeaderValue::try_from(cookie).expect("a session's id is plain letters")
     }
 
+    /// The page session in the cookies of a request, which may come in several headers.
     fn shown_session<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let cookies = headers.get_all(header::COOKIE).iter();
         cookies
@@ -201,6 +217,7 @@ impl Gate {
     }
 }
 
+/// The cause goes to the log alone: this text is shown to callers that are not signed in.
 fn away(error: &EngineError) -> NotIn {
     tracing::warn!(%error, "cannot begin or end a page session");
     AWAY
@@ -213,6 +230,7 @@ impl Denied {
             Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),
             Denied::Token(TokenFault::Expired(_)) => Some("That token has expired."),
             Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
+            Denied::Token(TokenFault::Issuer(fault)) => Some(fault.words()),
             Denied::SessionOver => Some("Your session has ended. Sign in again."),
             Denied::NoToken
             | Denied::OtherUser

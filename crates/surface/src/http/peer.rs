@@ -54,6 +54,7 @@ mod linux {
         pub inode: u32,
     }
 
+    /// One way to ask the kernel for the owner of a pair of addresses.
     type Look = fn(SocketAddr, SocketAddr) -> io::Result<Option<SocketOwner>>;
 
     pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Owner {
@@ -65,6 +66,7 @@ mod linux {
         match seen {
             Ok((Some(first), Some(again))) if again.inode != 0 && first == again => {
                 match first.uid == own {
+                    // Every user that this namespace does not map has the overflow uid, so equal uids prove nothing.
                     true if is_nobody(own) => Owner::Unknown,
                     true => Owner::Own,
                     false => Owner::Other,
@@ -100,6 +102,7 @@ mod linux {
         })
     }
 
+    /// Whether a method finds a socket that certainly exists: one of our own, from loopback to loopback.
     fn knows_ours(look: Look) -> io::Result<bool> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let ours = TcpStream::connect(listener.local_addr()?)?;
@@ -107,6 +110,7 @@ mod linux {
         Ok(found.is_some_and(|found| found.inode != 0))
     }
 
+    // Numbers of `linux/netlink.h`, `linux/sock_diag.h` and the socket headers.
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     const NLMSG_ERROR: u16 = 2;
     const NLM_F_REQUEST: u16 = 1;
@@ -136,6 +140,8 @@ mod linux {
         read(&answer[..length], from, to)
     }
 
+    /// `nlmsghdr` and `inet_diag_req_v2` as bytes: lengths and flags in the order of this machine, ports and addresses
+    /// in that of the network.
     fn question(from: SocketAddr, to: SocketAddr) -> Vec<u8> {
         let family = if from.is_ipv4() && to.is_ipv4() { AF_INET } else { AF_INET6 };
         let mut bytes = Vec::with_capacity(HEAD + QUESTION);
@@ -157,6 +163,7 @@ mod linux {
         bytes
     }
 
+    /// An address in the 16 bytes of the request; an IPv4 address fills the first four.
     fn octets(address: IpAddr, family: u8) -> [u8; 16] {
         match address {
             IpAddr::V4(address) if family == AF_INET => {
@@ -174,6 +181,7 @@ mod linux {
     fn read(answer: &[u8], from: SocketAddr, to: SocketAddr) -> io::Result<Option<SocketOwner>> {
         let odd = || io::Error::other("an answer of sock_diag that cannot be read");
         let bytes = |start: usize, length: usize| answer.get(start..start + length).ok_or_else(odd);
+        // Offsets are those of the C structs. `get` keeps a short answer from ending in a panic.
         let short = |start| Ok::<_, io::Error>([bytes(start, 2)?[0], bytes(start, 2)?[1]]);
         let long = |start| {
             let four: [u8; 4] = bytes(start, 4)?.try_into().map_err(|_| odd())?;
@@ -181,6 +189,7 @@ mod linux {
         };
         match u16::from_ne_bytes(short(4)?) {
             SOCK_DIAG_BY_FAMILY => {}
+            // The kernel reports "no such socket" as an error message of netlink.
             NLMSG_ERROR => {
                 return match i32::from_ne_bytes(long(HEAD)?) {
                     ENOENT => Ok(None),
@@ -226,6 +235,7 @@ mod linux {
         Ok(None)
     }
 
+    /// The owner on one line of `/proc/net/tcp`, if the line is about this pair of addresses.
     fn on_line(line: &str, from: SocketAddr, to: SocketAddr) -> Option<SocketOwner> {
         let mut words = line.split_whitespace();
         let (source, destination) = (listed(words.nth(1)?)?, listed(words.next()?)?);

@@ -9,6 +9,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Above this many keys, those without debt are forgotten.
 const KEPT_MAX: usize = 10_000;
 
+/// A debt for each key (the "generic cell rate algorithm"): one time stamp a key instead of a window of events.
 pub(super) struct RateLimit<K> {
     /// The cost of one event; `None` without a limit.
     cost: Option<Duration>,
@@ -32,6 +33,7 @@ impl<K: Copy + Eq + Hash> RateLimit<K> {
         self.look(who, Instant::now(), false)
     }
 
+    /// A debt of up to one minute is allowed, which is the burst; beyond it the key has to wait for the excess.
     fn look(&self, who: K, now: Instant, counts: bool) -> Result<(), Duration> {
         let Some(cost) = self.cost else { return Ok(()) };
         let mut paid_at = self.paid_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,6 +43,7 @@ impl<K: Copy + Eq + Hash> RateLimit<K> {
         let next = paid_at.get(&who).copied().unwrap_or(now).max(now) + cost;
         let wait = next.duration_since(now).saturating_sub(MINUTE);
         if !wait.is_zero() {
+            // Whole seconds, rounded up: `Retry-After` has no fractions, and 0 would invite a retry at once.
             return Err(Duration::from_secs(wait.as_millis().div_ceil(1000) as u64));
         }
         if counts {

@@ -12,6 +12,7 @@ use super::ReadyProbe;
 /// How long an answer of the store is cached, however many ask.
 const BELIEVED: Duration = Duration::from_secs(1);
 
+/// The last answer of the probe, with its time.
 pub(super) struct Readiness {
     probe: ReadyProbe,
     seen: Mutex<Option<(Instant, bool)>>,
@@ -31,6 +32,7 @@ impl Readiness {
 
     /// Asks the store, one question at a time; concurrent callers share the answer.
     async fn is_ready(&self) -> bool {
+        // Held while the store is asked: a hundred balancers that ask at once cost one question.
         let mut seen = self.seen.lock().await;
         if let Some((at, is_ready)) = *seen
             && at.elapsed() < BELIEVED

@@ -67,6 +67,7 @@ pub async fn serve_http(
             }
         };
         let source = Source::of(peer.ip());
+        // Every connection begins as a stranger's, because nothing is known of its client before the first head.
         let (place, evicted) = strangers.enter(source);
         let ends = stream.local_addr().ok().map(|local| ConnectionAddresses { peer, local });
         let connection = Connection::new(source, ends, place);
@@ -74,6 +75,7 @@ pub async fn serve_http(
         tokio::spawn(async move {
             let _open = open;
             let serving = converse(stream, connection.clone(), router, shutdown);
+            // The three ends of a connection: it is over, its head is late, or its place is needed.
             tokio::select! {
                 () = serving => {}
                 () = connection.overdue(limits.head_within) => {}
@@ -87,6 +89,7 @@ pub async fn serve_http(
     Ok(())
 }
 
+/// Serves the requests of one connection until it ends.
 async fn converse(
     stream: TcpStream,
     connection: Arc<Connection>,
@@ -99,6 +102,7 @@ async fn converse(
     let service = service_fn(move |request: Request<Incoming>| {
         let (mut router, held) = (router.clone(), connection.begin());
         let mut request = request.map(|body| Body::new(HeldBody::new(body, held.clone())));
+        // The gate finds the peer's address and user through the connection.
         request.extensions_mut().insert(connection.clone());
         async move {
             let response = router.call(request).await?;
@@ -109,6 +113,7 @@ async fn converse(
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shutdown.cancelled() => {
+            // Finishes the request in progress and reads no further one.
             serving.as_mut().graceful_shutdown();
             serving.await
         }

@@ -6,12 +6,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rmcp::model::{RequestId, ServerJsonRpcMessage};
 use tokio::sync::oneshot;
 
+/// On one line a notice could overtake the answer that names its subject, so such notices wait here.
 #[derive(Default)]
 pub(super) struct Answers {
     waiting: Mutex<HashMap<RequestId, oneshot::Sender<()>>>,
 }
 
 impl Answers {
+    /// Resolves after the answer of this request. A request that is never answered leaves its sender here until the
+    /// connection ends.
     pub(super) fn after(&self, request: RequestId) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         self.waiting().insert(request, sender);

@@ -22,6 +22,7 @@ use crate::retry::ToolRequest;
 use crate::tool::WAIT_INTERRUPTED;
 
 /// How long a client that accepts a task as an answer waits for the answer itself.
+/// A call that ends within it needs no handle, which is a row of the store.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an answer waits for progress that was reported before it.
 const PROGRESS_FLUSH: Duration = Duration::from_secs(1);
@@ -35,6 +36,7 @@ pub(super) struct Requested<'a> {
     pub name: &'a str,
     pub arguments: Value,
     pub ctx: &'a RequestContext<RoleServer>,
+    /// Cancelled when the connection is about to end, so that waits return early instead of being cut.
     pub closing: &'a CancellationToken,
 }
 
@@ -45,11 +47,13 @@ impl Requested<'_> {
         ToolRequest { arguments: self.arguments.take(), key }
     }
 
+    /// A pump, if the client asked for progress: without its token the protocol allows no report.
     fn pump(&self) -> Option<ProgressPump> {
         let token = self.ctx.meta.get_progress_token()?;
         Some(ProgressPump::start(self.ctx.peer.clone(), token, self.closing.clone()))
     }
 
+    /// The context of the call; `Front::ask` fills in the name of the tool.
     fn op(&self, cancel: CancellationToken, progress: Progress) -> OpContext {
         let mut op = OpContext::new(self.principal.clone(), "");
         op.client_name = self.ctx.client_info().map(|client| client.name);
@@ -79,6 +83,7 @@ pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolRes
         return Ok(call(asked).await?.into());
     };
     let cancel = CancellationToken::new();
+    // If this future is dropped, the guard cancels the spawned call, which nothing else would end.
     let hung_up = cancel.clone().drop_guard();
     let (pump, words) = (asked.pump(), Words::default());
     let op = asked.op(cancel.clone(), heard_by(pump.as_ref(), words.clone()));
@@ -86,6 +91,7 @@ pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolRes
     let mut work = {
         let (front, op) = (asked.front.clone(), op.clone());
         let (name, asked) = (asked.name.to_owned(), asked.asked());
+        // A task of its own from the start: a future that this request owns could not go on without it.
         tokio::spawn(async move { answer(&front, &name, asked, op).await })
     };
     let gone = &asked.ctx.ct;
@@ -94,6 +100,7 @@ pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolRes
         () = tokio::time::sleep(PATIENCE) => None,
         () = gone.cancelled() => None,
     };
+    // Progress belongs to the request. Readers of a task get the words of the progress instead.
     if let Some(pump) = pump {
         pump.finish().await;
     }
@@ -101,15 +108,18 @@ pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolRes
         && !gone.is_cancelled()
         && let Some(long) = tasks::open(asked.front, &op, scope, words).await
     {
+        // From here on only `tasks/cancel` ends the call.
         hung_up.disarm();
         return Ok(tasks::run(asked.front, long, async { ended(work.await) }));
     }
     let done = match done {
         Some(done) => done,
+        // No handle could be written, so this request waits to the end; or the client is gone.
         None => tokio::select! {
             done = &mut work => done,
             () = gone.cancelled() => {
                 cancel.cancel();
+                // The cancelled call is awaited: what it did before it noticed belongs into its answer.
                 work.await
             }
         },
@@ -139,12 +149,14 @@ fn heard_by(pump: Option<&ProgressPump>, words: Words) -> Progress {
     })
 }
 
+/// A call's answer, and whether a client's request ended it.
 struct Answered {
     result: Result<CallToolResult, ErrorData>,
     /// The call was cancelled by request, and nothing was done.
     canceled: bool,
 }
 
+/// Calls a tool and shapes every outcome: an answer, a refusal, an unknown name, a panic.
 async fn answer(front: &Front, name: &str, asked: ToolRequest, op: OpContext) -> Answered {
     // A server that stops cancels the remaining calls, but not by a client's request.
     let is_unwanted = {
@@ -153,6 +165,7 @@ async fn answer(front: &Front, name: &str, asked: ToolRequest, op: OpContext) ->
     };
     let context = |tool| OpContext { tool, ..op };
     let (result, canceled) = match caught(front.ask(name, asked, context)).await {
+        // A wait that was interrupted is a normal answer of its tool, yet its task was cancelled.
         Ok(Ok((Ok(value), _))) => {
             let canceled = value["code"] == WAIT_INTERRUPTED && is_unwanted();
             (Ok(CallToolResult::structured(value)), canceled)
@@ -161,6 +174,7 @@ async fn answer(front: &Front, name: &str, asked: ToolRequest, op: OpContext) ->
             let refused = CallToolResult::structured_error(error::render(&error, speaker));
             (Ok(refused), matches!(error, EngineError::Canceled))
         }
+        // The protocol wants -32602 for an unknown tool, not a result with `isError`.
         Ok(Err(Unknown(tool))) => {
             (Err(ErrorData::invalid_params(format!("unknown tool: {tool}"), None)), false)
         }
@@ -207,6 +221,7 @@ impl ProgressPump {
     }
 }
 
+/// Sends reports until the queue is closed and empty, or the client is gone.
 async fn pump(
     peer: Peer<RoleServer>,
     token: ProgressToken,
@@ -216,9 +231,11 @@ async fn pump(
     let mut last = f64::NEG_INFINITY;
     loop {
         let report = tokio::select! {
+            // Reports before the end: `finish` must not overtake what was reported before it.
             biased;
             report = queue.recv() => report,
             () = finish.cancelled(), if !queue.is_closed() => {
+                // A closed queue still yields what it holds, and then `None`.
                 queue.close();
                 continue;
             }
@@ -234,6 +251,7 @@ async fn pump(
     }
 }
 
+/// A value above the last one: the protocol requires progress to increase with every report.
 fn rising(last: f64, done: f64) -> f64 {
     if done.is_finite() && done > last { done } else { last.max(0.0) + PROGRESS_STEP }
 }

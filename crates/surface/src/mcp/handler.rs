@@ -33,6 +33,7 @@ use crate::front::{Front, ResourceText};
 use crate::lookup::LookupError;
 
 /// How long a client may cache lists that change only with the server or its settings.
+/// `CacheScope::Private` goes with it: lists depend on the caller's rights, and a shared cache would mix them.
 const LIST_TTL_MS: u64 = 60_000;
 
 /// One connection (stdio), one session (legacy HTTP) or one request (modern HTTP).
@@ -45,6 +46,7 @@ pub(super) struct Handler {
     /// Cancelled when the connection or the server is about to end: streams finish.
     closing: CancellationToken,
     /// Held by each call while it runs, so that the end of the connection can wait for them.
+    /// `None` over HTTP, where the server itself waits for open requests.
     running: Option<mpsc::Sender<()>>,
     /// Whether the conversation began with a handshake, so that newer features are not used.
     legacy: AtomicBool,
@@ -117,6 +119,7 @@ impl Handler {
 
     /// The toolsets' own instructions, then those of this server.
     fn instructions(&self) -> String {
+        // `so_far`: a client may ask before it has named itself, and asking must not fix its actor.
         let tools = self.front.instructions(&self.identity.so_far());
         let server = self.options.instructions.as_str();
         match (tools.is_empty(), server.is_empty()) {
@@ -165,6 +168,7 @@ pub(super) fn capabilities(knows_tasks: bool, has_fixtures: bool) -> ServerCapab
         .enable_tools()
         .enable_tool_list_changed()
         .build();
+    // Logging is deprecated. Only the conformance suite asks for it.
     if has_fixtures {
         capabilities.logging = Some(Map::new());
     }
@@ -231,6 +235,7 @@ impl ServerHandler for Handler {
         let tools = guarded(async { Ok(self.all_tools(&ctx).await) }).await?;
         let list = ListToolsResult::with_all_items(tools);
         Ok(if is_modern(&ctx) {
+            // Older revisions do not know these keys.
             list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private)
         } else {
             list
@@ -392,6 +397,7 @@ impl ServerHandler for Handler {
         let principal = self.principal(context.request_context());
         let watch = self.subscriptions.watch(&self.front, &principal, context.requested());
         let mut watch = Box::pin(watch).await?;
+        // Two sources: changes of tasks arrive by URI alone, notices of toolsets with their version.
         let mut notices = self.subscriptions.notice_stream(&self.front, &principal, &context);
         let mut changes = self.fixtures.as_ref().map(|fixtures| fixtures.changes());
         let sink = context.sink();
@@ -504,9 +510,12 @@ impl ServerHandler for Handler {
                 let Some(name) = params.get("name").and_then(Value::as_str) else {
                     return Err(ErrorData::invalid_params("tools/call needs a name", None));
                 };
+                // Arguments that are no object end here. `args::read` refuses them in a tool's answer, which the
+                // model sees; clients hide protocol errors from it.
                 let arguments = params.get("arguments").cloned().unwrap_or_default();
                 let mut result = self.call(name, arguments, &ctx).await?;
                 if !is_modern(&ctx) {
+                    // This answer goes out as it is, and `resultType` belongs to the modern era.
                     result.result_type = None;
                 }
                 serde_json::to_value(result)

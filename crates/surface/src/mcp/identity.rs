@@ -9,8 +9,10 @@ use callboard_engine::context::Principal;
 
 use crate::error::random;
 
+/// An actor's name has at most 100 characters; the suffix and its hyphen need five of the rest.
 const NAME_CHARS: usize = 90;
 const SUFFIX_CHARS: usize = 4;
+/// Without i, l, o and u: a person may have to type the name.
 const SUFFIX_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The identity of a stdio connection.
@@ -37,6 +39,7 @@ impl Caller {
     }
 }
 
+/// Adds org and rights to an actor that was made from a client's name.
 type Make = Arc<dyn Fn(Actor) -> Principal + Send + Sync>;
 
 pub(super) enum Identity {
@@ -45,6 +48,8 @@ pub(super) enum Identity {
     FromClient {
         make: Make,
         settled: OnceLock<Principal>,
+        /// Whether requests of both eras belong to one connection, as on stdio. Over HTTP only a legacy session holds
+        /// requests together.
         has_connection: bool,
     },
 }
@@ -87,6 +92,7 @@ impl Identity {
         match self {
             Self::Fixed(principal) => principal.clone(),
             Self::FromClient { make, has_connection: false, .. } if is_modern => {
+                // A shared actor may not hold tasks: two instances of a client could not be told apart (decision 0015).
                 Principal { is_shared: true, ..make(shared_actor(&named())) }
             }
             Self::FromClient { make, settled, .. } => {
@@ -100,21 +106,25 @@ impl Identity {
         match self {
             Self::Fixed(principal) => principal.clone(),
             Self::FromClient { make, settled, .. } => {
+                // Serves only reads. A request that writes settles the name first.
                 settled.get().cloned().unwrap_or_else(|| make(actor_for("")))
             }
         }
     }
 }
 
+/// The part of a client's name that an actor may have.
 fn cleaned(client_name: &str) -> String {
     Actor::name_from(client_name.trim()).chars().take(NAME_CHARS).collect()
 }
 
+/// One actor for all instances of a client.
 fn shared_actor(client_name: &str) -> Actor {
     let name = cleaned(client_name);
     format!("agent:{name}").parse().expect("a cleaned name makes an actor")
 }
 
+/// An actor of its own for one connection: about a million suffixes tell instances of a client apart.
 fn actor_for(client_name: &str) -> Actor {
     let mut name = cleaned(client_name);
     name.push('-');

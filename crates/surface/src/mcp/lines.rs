@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, JsonRpcRequest,
+    ProtocolVersion, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
@@ -20,12 +21,16 @@ use super::answers::Answers;
 use super::outbox::Outbox;
 
 /// Longer lines are refused, and never held in memory.
+/// 16 MiB is the limit of the SDK's own transport, too.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A line buffer that grew beyond this is released after use.
 const LINE_BYTES_KEPT: usize = 256 * 1024;
+/// Bytes per read of the input.
 const READ_BYTES: usize = 64 * 1024;
+/// Tolerated at the start of a line, although JSON does not allow it.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// The transport of one connection: lines in, and lines out through `outbox`.
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
     line: Vec<u8>,
@@ -36,7 +41,9 @@ pub(super) struct Lines<R, W> {
     outbox: Arc<Outbox<W>>,
     /// Cancelled when the output is gone.
     unheard: CancellationToken,
+    /// Cancelled by the program: the input counts as ended.
     stop: CancellationToken,
+    /// Tells the calls in flight that the connection ends.
     closing: CancellationToken,
     answers: Arc<Answers>,
 }
@@ -82,6 +89,7 @@ where
             }
             let message = self.parse();
             self.line.clear();
+            // One large call must not cost this connection its memory for good.
             self.line.shrink_to(LINE_BYTES_KEPT);
             if let Some(message) = message.filter(|message| self.may_pass(message)) {
                 return Some(message);
@@ -89,6 +97,7 @@ where
         }
     }
 
+    /// Reads one line. The rest of a line that is too long is consumed without being kept.
     async fn read_line(&mut self) -> io::Result<LineRead> {
         loop {
             let chunk = self.input.fill_buf().await?;
@@ -116,15 +125,22 @@ where
         }
     }
 
+    /// The message of a line; `None` for an empty line, and for one that was refused.
     fn parse(&self) -> Option<ClientJsonRpcMessage> {
         let line = self.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.line).trim_ascii();
         if line.is_empty() {
             return None;
         }
+        // Most lines are calls. The SDK's own type tries 13 kinds of requests before the call, and builds an error for each.
+        if let Ok(call) = serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(line) {
+            let request = ClientRequest::CallToolRequest(call.request);
+            return Some(ClientJsonRpcMessage::request(request, call.id));
+        }
         let error = match serde_json::from_slice(line) {
             Ok(message) => return Some(message),
             Err(error) => error,
         };
+        // JSON-RPC tells two faults apart: no JSON at all (-32700), and JSON that is no message (-32600).
         match serde_json::from_slice::<Value>(line) {
             Ok(value) => {
                 let id = value.get("id").filter(|id| id.is_string() || id.is_number());
@@ -136,6 +152,7 @@ where
         None
     }
 
+    /// Answers a bad line. JSON-RPC wants the id of the request if it can be read, else null.
     fn refuse(&self, id: &Value, code: ErrorCode, message: &str) {
         let error = json!({ "code": code.0, "message": message });
         let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
@@ -189,6 +206,7 @@ where
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (outbox, answers) = (self.outbox.clone(), self.answers.clone());
         async move {
+            // The order is fixed by `put`; `sent` may then release notices, which queue behind the answer.
             outbox.put(&serde_json::to_vec(&message)?);
             answers.sent(&message);
             outbox.flush().await

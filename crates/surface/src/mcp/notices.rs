@@ -11,8 +11,10 @@ use crate::hooks::{Notice, NoticeWatch};
 
 /// How many notices are kept for a session whose stream is not open.
 const KEPT_MAX: usize = 1000;
+/// The modern era names in every notification of a listen stream the request that opened it.
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
+/// `stateVersion` is a key of our own beside the protocol's `uri`: it tells a newer state from an older one.
 fn message(notice: Notice) -> (&'static str, Value) {
     match notice {
         Notice::Updated { uri, version } => {
@@ -35,6 +37,7 @@ pub(super) async fn forward(
 ) {
     let mut kept: Vec<Notice> = Vec::new();
     loop {
+        // A line is always open. For a session without an open stream the notices are kept here.
         let is_open = streams.as_ref().is_none_or(|streams| *streams.borrow() > 0);
         if is_open {
             for notice in kept.drain(..) {
@@ -67,6 +70,7 @@ fn keep(kept: &mut Vec<Notice>, notice: Notice) {
     if let Notice::Updated { uri, .. } = &notice {
         kept.retain(|old| !matches!(old, Notice::Updated { uri: of, .. } if of == uri));
     }
+    // The oldest goes: a client that comes back can read the present state.
     if kept.len() >= KEPT_MAX {
         kept.remove(0);
     }

@@ -15,15 +15,20 @@ const BUFFER_BYTES_KEPT: usize = 256 * 1024;
 /// How long `close` waits for a client that does not read.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
+/// The outgoing lines of one connection.
 pub(super) struct Outbox<W> {
+    /// Lines that no write has taken yet. Locked only to append or to swap, never across a write.
     waiting: Mutex<Vec<u8>>,
+    /// Held while bytes go out, so that two callers never mix their lines.
     writer: tokio::sync::Mutex<OutputWriter<W>>,
     /// Cancelled when the output is gone.
     unheard: CancellationToken,
 }
 
+/// The output while one caller writes. `None` in `output`: closed or broken.
 struct OutputWriter<W> {
     output: Option<W>,
+    /// The bytes being written. It changes places with `waiting`, so that neither is allocated again for each write.
     ready: Vec<u8>,
 }
 
@@ -47,9 +52,11 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
                 Ok(writer) => writer,
                 // The current writer looks again after it releases the lock, so it finds our line.
                 Err(_) if self.waiting_bytes() < WAITING_BYTES_MAX => return Ok(()),
+                // Backpressure: a client that does not read makes its callers wait instead of filling the memory.
                 Err(_) => self.writer.lock().await,
             };
             if let Err(error) = writer.write_all(&self.waiting).await {
+                // Part of a line may be out; another write after it would not begin at a line's start.
                 writer.output = None;
                 self.unheard.cancel();
                 return Err(error);
@@ -80,6 +87,7 @@ fn locked(waiting: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
 }
 
 impl<W: AsyncWrite + Unpin> OutputWriter<W> {
+    /// Writes until the queue is empty, with lines that were queued meanwhile.
     async fn write_all(&mut self, waiting: &Mutex<Vec<u8>>) -> io::Result<()> {
         loop {
             self.ready.clear();

@@ -12,6 +12,7 @@ use crate::front::{self, Unknown};
 use crate::lookup::LookupError;
 use crate::toolsets;
 
+/// All four hints are always written: for a missing hint the protocol's default is the more harmful case.
 pub(super) fn tool(info: front::ToolInfo) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(info.hints.read_only)
@@ -50,10 +51,12 @@ pub(super) fn prompt(info: front::PromptInfo) -> Prompt {
 
 /// A failure outside a tool call, as a protocol error with the words of the tool error.
 pub(super) fn failure(error: EngineError) -> ErrorData {
+    // No tool was called, so no toolset's words apply.
     let speaker = Speaker { voice: &toolsets::PLAIN.voice, tool: "" };
     let body = error::render(&error, speaker);
     let message = body["message"].as_str().unwrap_or_default().to_owned();
     match error {
+        // A refusal is the caller's to mend, so it is no internal error.
         EngineError::Refused(_) => ErrorData::invalid_params(message, Some(body)),
         EngineError::Unavailable(_)
         | EngineError::Git(_)

@@ -16,11 +16,14 @@ use rmcp::transport::streamable_http_server::session::{
 use tokio::sync::watch;
 
 /// Messages of one stream; a client that missed more has lost the oldest.
+/// A request sends progress and one answer, so the oldest message is progress.
 const EVENTS_PER_STREAM_MAX: usize = 64;
+/// Answered requests whose messages are kept.
 const FINISHED_STREAMS_MAX: usize = 64;
 /// How long a client has to come back for a result.
 const FINISHED_KEPT: Duration = Duration::from_secs(300);
 /// The cap of one session; when all sessions together exceed theirs, the smaller one holds.
+/// Both caps bind finished streams alone: `trim` never forgets a stream whose answer is still to come.
 const SESSION_BYTES_MAX: usize = 1024 * 1024;
 const SESSION_BYTES_CROWDED: usize = 64 * 1024;
 const ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -36,6 +39,7 @@ pub(super) struct Replay {
     all: KeptBytes,
 }
 
+/// The streams of a session with their messages.
 #[derive(Default)]
 struct Log {
     newest: u64,
@@ -48,6 +52,7 @@ struct Log {
 struct Stream {
     id: String,
     events: VecDeque<Event>,
+    /// When the answer was stored; `None` while the request runs.
     finished: Option<Instant>,
 }
 
@@ -82,9 +87,11 @@ impl Replay {
         log.newest += 1;
         let number = log.newest;
         let mut message = message.clone();
+        // The client sends this id back as `Last-Event-ID`.
         message.event_id = Some(number.to_string());
         log.push(stream, Event { number, bytes, message }, finishes);
         let crowded = self.all.load(Ordering::Relaxed) > ALL_BYTES_MAX;
+        // Only the session that stores now is trimmed: others keep what they have until their next message.
         log.trim(if crowded { SESSION_BYTES_CROWDED } else { SESSION_BYTES_MAX });
         if log.bytes >= before {
             self.all.fetch_add(log.bytes - before, Ordering::Relaxed);
@@ -216,6 +223,7 @@ impl EventStore for SharedReplay {
         Ok(Box::pin(stream::unfold(
             (replay, stream, seen, newest),
             async |(replay, stream, mut seen, mut newest)| loop {
+                // Before the look: a message stored between the look and the wait wakes the wait.
                 newest.mark_unchanged();
                 match replay.next_after(&stream, seen) {
                     NextEvent::Event(number, message) => {

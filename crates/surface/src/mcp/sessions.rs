@@ -38,6 +38,7 @@ pub struct SessionLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) caller: Caller,
+    /// The list of toolsets in the path. `/mcp` and `/mcp/NAMES` are different places, with different tools.
     pub(super) toolsets: String,
 }
 
@@ -47,6 +48,7 @@ pub(super) struct Sessions {
     places: Arc<Semaphore>,
     by_token: Arc<Places>,
     idle: Duration,
+    /// Shared by the replays of all sessions, so that their memory has one limit.
     kept_bytes: KeptBytes,
     closing: CancellationToken,
 }
@@ -57,7 +59,9 @@ struct OpenSession {
     /// The SDK's own manager with this one session, so that each session has its own replay.
     manager: Arc<LocalSessionManager>,
     streams: Streams,
+    /// One of `sessions_max` places.
     _place: OwnedSemaphorePermit,
+    /// One of the token's places; `None` for a caller without a token.
     _of_token: Option<TakenPlace>,
     _counted: Counted,
 }
@@ -77,6 +81,7 @@ impl Sessions {
 
     /// `false` only for a session of another owner.
     pub(super) fn may_use(&self, id: &str, owner: &Owner) -> bool {
+        // An unknown session passes: the SDK answers it with 404, on which clients open a new one.
         self.open().get(id).is_none_or(|open| open.owner == *owner)
     }
 
@@ -95,6 +100,7 @@ impl Sessions {
     }
 }
 
+/// A fault as the SDK passes it on. Its HTTP status is decided in `streamable.rs`.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionFault {
     #[error("too many sessions are open")]
@@ -109,7 +115,9 @@ pub(super) enum SessionFault {
 pub(super) struct SessionsFor {
     sessions: Arc<Sessions>,
     owner: Owner,
+    /// Set when this request got no session.
     refused: OnceLock<Full>,
+    /// Set when this request ended a session.
     ended_one: AtomicBool,
     /// The streams of the session that this request opens, if it opens one.
     streams: Streams,
@@ -195,6 +203,7 @@ impl SessionManager for SessionsFor {
         let replay = Arc::new(Replay::new(self.sessions.kept_bytes.clone()));
         let mut manager =
             LocalSessionManager::default().with_event_store(Arc::new(SharedReplay(replay)));
+        // The SDK's own limit of idle time; without one a client that never sends DELETE holds its place for ever.
         manager.session_config.keep_alive = Some(self.sessions.idle);
         let manager = Arc::new(manager);
         let (id, transport) = manager.create_session().await?;
@@ -254,6 +263,7 @@ impl SessionManager for SessionsFor {
     }
 
     async fn resume(&self, id: &SessionId, last_event: String) -> Events {
+        // The replay knows no event 0, and would refuse a client that lost its stream before the first message.
         if last_event == FIRST_EVENT {
             return self.create_standalone_stream(id).await;
         }

@@ -26,6 +26,7 @@ use crate::places::NoPlace;
 
 const SESSION_ID: &str = "mcp-session-id";
 /// When a client without a place may try again.
+/// An estimate: a place becomes free when a session ends or was idle for too long.
 const RETRY_AFTER_SECONDS: &str = "60";
 
 /// Error codes of JSON-RPC.
@@ -38,12 +39,14 @@ pub(crate) struct Streamable {
     sessions: Arc<Sessions>,
     config: StreamableHttpServerConfig,
     fixtures: Option<Arc<Fixtures>>,
+    /// Cancelled when a shutdown is requested.
     closing: CancellationToken,
 }
 
 /// One HTTP request with the findings of `http.rs`.
 pub(crate) struct McpRequest {
     pub(crate) front: Arc<Front>,
+    /// The toolsets as the path names them; part of a session's identity.
     pub(crate) toolsets: String,
     pub(crate) caller: Caller,
     pub(crate) request: Request,
@@ -92,6 +95,7 @@ impl Streamable {
         // The handler looks at the request first: only a request that names its caller carries a principal.
         match &caller {
             Caller::Named(principal) => drop(request.extensions_mut().insert(principal.clone())),
+            // The gate put the local user there. An agent must not act as that person; the handler makes a name.
             Caller::Unnamed(_) => drop(request.extensions_mut().remove::<Principal>()),
         }
         let streams = Streams::default();
@@ -100,6 +104,7 @@ impl Streamable {
         if let Some(refused) = sessions.refused() {
             return no_place(refused);
         }
+        // Such a request had the right type; its body was not a message.
         if claims_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return unreadable();
         }

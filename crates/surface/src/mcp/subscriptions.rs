@@ -27,6 +27,7 @@ use crate::tool::Toolset;
 const CHANGES_QUEUED_MAX: usize = 64;
 /// How many notices wait for a slow client.
 const NOTICES_QUEUED_MAX: usize = 64;
+/// Each subscription is a spawned task and a watch of the store, so one client gets a bounded number.
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
 /// How unsolicited messages reach a client.
@@ -42,6 +43,7 @@ pub(super) struct Subscriptions {
     hearing: Hearing,
     /// The watch of each toolset that has notices, by the toolset's name, created on first use.
     told: Mutex<HashMap<&'static str, Box<dyn NoticeWatch>>>,
+    /// The legacy subscriptions by URI; dropping a guard ends its forwarding task.
     subscribed: Mutex<HashMap<String, DropGuard>>,
     /// Watches prepared while a listen request was judged, until its stream takes them.
     prepared: Mutex<Vec<(Vec<String>, ResourceWatch)>>,
@@ -70,6 +72,7 @@ impl ResourceWatch {
         for uri in uris.iter().take(SUBSCRIPTIONS_MAX) {
             match front.resource_watch(principal, uri, open.clone()).await {
                 Ok(()) => accepted.push(uri.clone()),
+                // An unknown URI is left out of the accepted filter, which is how the modern era reports it.
                 Err(LookupError::Absent(_)) => {}
                 Err(LookupError::Failed(error)) => return Err(error),
             }
@@ -84,6 +87,7 @@ impl Subscriptions {
         Self { hearing, told, subscribed, prepared }
     }
 
+    /// What notices have to wait for: on a line the answer of this request, on a separate stream nothing.
     fn answered(&self, ctx: &RequestContext<RoleServer>) -> Answered {
         match &self.hearing {
             Hearing::Line(answers) => Some(answers.after(ctx.id.clone())),
@@ -91,6 +95,7 @@ impl Subscriptions {
         }
     }
 
+    /// Runs `wish` on the toolset's watch for this client. The watch and its forwarding task are made on first use.
     fn with_notices(
         &self,
         front: &Front,
@@ -154,6 +159,7 @@ impl Subscriptions {
         NoticeStream::new(heard, watches, context.request_context(), ends)
     }
 
+    /// Subscribes a legacy client to a URI. A URI of a toolset with notices is followed there.
     pub(super) async fn subscribe(
         &self,
         front: &Front,
@@ -252,6 +258,7 @@ impl Subscriptions {
 
     fn take_prepared(&self, uris: &[String]) -> Option<ResourceWatch> {
         let mut prepared = self.prepared();
+        // Two listen requests with one list of URIs may exchange their watches, which are alike.
         let at = prepared.iter().position(|(of, _)| of == uris)?;
         Some(prepared.swap_remove(at).1)
     }
@@ -269,6 +276,7 @@ impl Subscriptions {
     }
 }
 
+/// Passes the changes of one subscription on, until it is ended or the client is gone.
 async fn forward(mut watch: ResourceWatch, peer: Peer<RoleServer>, stop: CancellationToken) {
     loop {
         let changed = tokio::select! {
@@ -276,6 +284,7 @@ async fn forward(mut watch: ResourceWatch, peer: Peer<RoleServer>, stop: Cancell
             () = stop.cancelled() => return,
         };
         let Some(uri) = changed else { return };
+        // A client that does not read must not keep an ended subscription alive in a send.
         let sent = tokio::select! {
             sent = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)) => sent,
             () = stop.cancelled() => return,

@@ -29,6 +29,7 @@ pub(super) fn are_declared(ctx: &RequestContext<RoleServer>) -> bool {
     is_modern(ctx) && ctx.client_capabilities().is_some_and(|known| known.supports_tasks())
 }
 
+/// The error for a client that must declare tasks first.
 pub(super) fn needed() -> ErrorData {
     let needed = ClientCapabilities::builder().enable_tasks().build();
     ErrorData::missing_required_client_capability(needed)
@@ -65,6 +66,7 @@ pub(super) fn run(
     CallToolResponse::Task(created)
 }
 
+/// The end of a call as the handle's row keeps it: the result exactly as its caller would have received it.
 fn end_of(ended: Ended) -> HandleEnd {
     let failed = |error: ErrorData| HandleEnd::Failed(serde_json::to_value(error).ok());
     match ended {
@@ -83,8 +85,10 @@ pub(super) fn name_in(result: &mut CallToolResult, id: &str) {
     meta.insert(RELATED.to_owned(), json!({ "taskId": id }));
 }
 
+/// A ticket as `tasks/get` answers it.
 pub(super) fn detailed(ticket: Ticket) -> Result<GetTaskResult, ErrorData> {
     let task = task(&ticket);
+    // A refusal of a tool is a completed task with `isError`; "failed" means that there is no result.
     let payload = match ticket.state {
         TicketState::Working => TaskPayload::Working,
         TicketState::Asking(questions) => TaskPayload::InputRequired {
@@ -111,6 +115,7 @@ pub(super) fn detailed(ticket: Ticket) -> Result<GetTaskResult, ErrorData> {
 
 fn task(ticket: &Ticket) -> Task {
     let (created, updated) = (rfc3339_ms(ticket.created_at), rfc3339_ms(ticket.updated_at));
+    // `DetailedTask` replaces the status with that of its payload.
     let mut task = Task::new(&ticket.id, TaskStatus::Working, created, updated)
         .with_ttl_ms(ticket.ttl_ms)
         .with_poll_interval_ms(ticket.poll_ms);
@@ -125,6 +130,7 @@ fn gone() -> Value {
     json!({ "code": ErrorCode::INTERNAL_ERROR.0, "message": message })
 }
 
+/// The protocol wants an object; any other value goes under the key `value`.
 fn object(value: Value) -> JsonObject {
     match value {
         Value::Object(object) => object,

@@ -33,6 +33,7 @@ use crate::front::Front;
 /// The argument that names the project. Every tool takes it until a project is open.
 const ROOT: &str = "project_root";
 /// How long a client gets to name its roots.
+/// A client that declares roots may still not answer, and the first list of tools waits for them.
 const ROOTS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why no project was opened.
@@ -54,6 +55,7 @@ pub struct OpenedProject {
 /// The request to open the project of the first folder that has one.
 pub struct ProjectRequest {
     pub folders: Vec<PathBuf>,
+    /// Where the program puts the opened project. A dropped sender counts as "no project".
     pub answer: oneshot::Sender<Result<OpenedProject, NoProject>>,
 }
 
@@ -76,6 +78,7 @@ pub(super) struct Unplaced {
     options: UnplacedOptions,
     place: Place,
     placed: OnceCell<(PathBuf, Handler)>,
+    /// Whether a handshake was made here, which the later handler cannot know.
     legacy: AtomicBool,
 }
 
@@ -102,6 +105,7 @@ impl Unplaced {
 
     /// The handler of the project that the argument or the client's roots name.
     async fn find(&self, root: Option<PathBuf>, ctx: &Context) -> Result<&Handler, NoProject> {
+        // Concurrent calls open one project: the cell runs one attempt at a time, and a failed one leaves it empty.
         let opened = self.placed.get_or_try_init(|| async {
             let folders = match &root {
                 Some(root) => vec![root.clone()],
@@ -122,6 +126,7 @@ impl Unplaced {
         });
         let (open, handler) = opened.await?;
         match root {
+            // A folder inside the open project is that project.
             Some(root) if !root.starts_with(open) => Err(another_is_open(open)),
             _ => Ok(handler),
         }
@@ -234,6 +239,7 @@ impl ServerHandler for Unplaced {
         page: Option<PaginatedRequestParams>,
         ctx: Context,
     ) -> Result<ListToolsResult, ErrorData> {
+        // The list is the first request that can ask for roots: before the end of the handshake a server may not ask.
         if let Ok(handler) = self.find(None, &ctx).await {
             return handler.list_tools(page, ctx).await;
         }

@@ -16,11 +16,15 @@ use serde_json::Value;
 use crate::front::Front;
 
 /// How many lines of a list a prompt shows; the rest is counted.
+/// `queue` says how many tasks are left out, so that a model does not take the list for all of them.
 const LINES_MAX: usize = 1_000;
+/// A diagnosis needs examples, not every stalled task.
 const STALLED_MAX: usize = 20;
+/// Titles are text of others; a long one must not crowd out the instructions.
 const TITLE_CHARS_MAX: usize = 120;
 const GOAL_CHARS_MAX: usize = 10_000;
 
+/// Read once for each request of a prompt. Prompts name real ids, so that a model need not look them up first.
 pub struct Moment {
     pub actor: Actor,
     /// The type of an agent of a crew.
@@ -35,6 +39,7 @@ pub struct Moment {
     pub next: Option<TaskId>,
     /// The placeholder that a client sent as the task, and replaces when its user names one.
     pub task_blank: Option<String>,
+    /// The argument `goal`, cut to 10,000 characters.
     pub goal: Option<String>,
     /// Every task in review, in the board's order.
     pub review: Vec<ListedTask>,
@@ -44,10 +49,15 @@ pub struct Moment {
     pub facts: Vec<String>,
     /// Tasks whose session is silent.
     pub stalled: Vec<ListedTask>,
+    /// The project's word for the status that tasks start with.
     pub initial: String,
+    /// The project's word for review; `None` where no status has that phase.
     pub review_label: Option<String>,
+    /// The project's first word for done tasks.
     pub done: String,
+    /// Seconds between two heartbeats of a session.
     pub heartbeat_s: u32,
+    /// The tools that this caller sees: a prompt must not tell it to call others.
     tools: Vec<&'static str>,
 }
 
@@ -72,6 +82,7 @@ impl Moment {
             text => (None, text.map(known).transpose()?),
         };
         let own = agent.as_ref().and_then(|agent| agent.task);
+        // A connection that is bound to a task cannot work on another, whatever the argument says.
         let task = principal.rights.task.or(named).or(own);
         let next = engine.task_next(op, 1).await?.it.first().map(|row| row.task.id);
         let facts = match task {
@@ -89,6 +100,7 @@ impl Moment {
             bound: principal.rights.task,
             task,
             next,
+            // The placeholder of a bound connection could only name a task that it may not change.
             task_blank: blank.filter(|_| principal.rights.task.is_none()),
             goal: said("goal").filter(|goal| !goal.is_empty()).map(goal),
             review,
@@ -120,9 +132,11 @@ impl Moment {
     /// The tasks in review of one epic.
     pub fn queue_of(&self, epic: TaskId) -> Result<String, String> {
         let of_epic = self.review.iter().filter(|waiting| waiting.parent == Some(epic));
+        // Of the tasks that the list leaves out the epic is not known, so none are counted here.
         queue(&of_epic.collect::<Vec<_>>(), 0)
     }
 
+    /// The goal as a sentence, or the request to ask for one.
     pub fn goal_words(&self) -> String {
         match &self.goal {
             Some(blank) if is_blank(blank) => {
@@ -148,6 +162,7 @@ impl Moment {
     }
 }
 
+/// Tells the model to stop instead of looking further.
 pub(crate) const NOTHING_READY: &str =
     "Nothing is ready to start on this callboard. Say so and stop.";
 
@@ -257,6 +272,7 @@ fn facts(seen: &At<TaskRecord>, policy: &Policy) -> Vec<String> {
 fn holding(record: &TaskRecord, policy: &Policy, now: Timestamp) -> String {
     let live = record.newest.as_ref().filter(|attempt| attempt.is_live(now));
     match (live, &record.task.assignee) {
+        // A live session counts before the assignee: it shows who works, the assignee who is meant to.
         (Some(live), _) => {
             format!(
                 "held by {}, whose session is {}",

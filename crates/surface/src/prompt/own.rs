@@ -3,6 +3,7 @@
 use super::moment::Moment;
 
 /// The size of one text.
+/// A prompt is sent to the model as a whole.
 pub const OWN_BYTES_MAX: usize = 32 * 1024;
 
 /// Texts by the name of the prompt they replace.
@@ -35,6 +36,7 @@ pub(super) fn filled(own: &str, moment: &Moment, usual: &str) -> String {
                 rest = left;
             }
             None => {
+                // A brace that opens no known fact is text: prompts may hold JSON.
                 text.push('{');
                 rest = after;
             }
@@ -44,6 +46,7 @@ pub(super) fn filled(own: &str, moment: &Moment, usual: &str) -> String {
     text
 }
 
+/// The text for a name in braces; `None` for a name that is no fact.
 fn fact(name: &str, moment: &Moment, usual: &str) -> Option<String> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
     Some(match name {

@@ -12,6 +12,7 @@ use crate::tool::Toolset;
 pub(crate) use graph::view::task as task_resource;
 
 /// Every toolset, in the order in which `all` merges them.
+/// The order also decides whose description comes first where two toolsets share the name of a tool.
 pub const ALL: &[&Toolset] =
     &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET, &board::TOOLSET, &crew::TOOLSET];
 
@@ -29,6 +30,7 @@ pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {
             let known: Vec<_> = ALL.iter().map(|toolset| toolset.name).collect();
             format!("unknown toolset '{name}'; toolsets are {}, all", known.join(", "))
         })?;
+        // Named twice, a toolset would clash with itself in the catalog.
         if !found.iter().any(|known| known.name == toolset.name) {
             found.push(toolset);
         }

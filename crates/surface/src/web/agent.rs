@@ -5,7 +5,9 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::crew::{AgentId, Decision};
+use callboard_domain::knowledge::KnowledgeEntry;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::{PersonVerb, Scope};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::MailSeen;
@@ -18,12 +20,13 @@ use super::confirm::Confirm;
 use super::frame::{Screen, View};
 use super::parts::{Tone, ago, icon, note, outcome, tag, task_link, title_link};
 use super::task::found;
-use super::task_verbs::{ELSEWHERE, once, plain};
+use super::task_verbs::{ELSEWHERE, once, plain, why_not};
 use super::timeline::{Axis, Span, head as times, lane, took};
 use super::{Page, done, said};
 
 const DECISIONS_SHOWN: usize = 20;
 const MAILS_SHOWN: usize = 20;
+const LEARNED_SHOWN: usize = 10;
 const WORDS_CHARS: usize = 400;
 const KEYS: &[(&str, &str)] = &[("w", "write to the agent"), ("e", "earlier")];
 
@@ -35,6 +38,8 @@ struct AgentPage {
     decisions: Vec<Decision>,
     /// `None` where the actor has no inbox, or the reader may not read it.
     mails: Option<Vec<MailSeen>>,
+    /// What it wrote down for others; none where the reader may not read knowledge.
+    learned: Vec<KnowledgeEntry>,
     /// Whether the board can stop the agent on its task.
     stops: bool,
 }
@@ -68,11 +73,15 @@ async fn read(page: &Page, name: &str, asked: &SpanRequest) -> Result<AgentPage,
         }
         false => None,
     };
+    let learned = match page.reader.rights.judge("web", Scope::KnowledgeRead) {
+        Ok(()) => page.engine.knowledge_by(&op, &seen.actor, LEARNED_SHOWN).await?,
+        Err(_) => Vec::new(),
+    };
     let stops = match seen.live(axis.now) {
         Some(live) => page.engine.agent_stops(&op, live.task.id).await?,
         None => false,
     };
-    Ok(AgentPage { id, axis, seen, decisions: decisions.rows, mails, stops })
+    Ok(AgentPage { id, axis, seen, decisions: decisions.rows, mails, learned, stops })
 }
 
 async fn shown(
@@ -98,9 +107,9 @@ async fn shown(
                 li { (lane(&agent.axis, &agent.seen)) }
             } } }
             @match &agent.mails {
-                None => div.pad.stack { (attempts(agent)) (decisions(agent)) },
+                None => div.pad.stack { (attempts(agent)) (decisions(agent)) (learned(agent)) },
                 Some(mails) => div.sided.pad-top {
-                    div.stack { (attempts(agent)) (decisions(agent)) }
+                    div.stack { (attempts(agent)) (decisions(agent)) (learned(agent)) }
                     aside.stack { (inbox(mails, now)) }
                 },
             }
@@ -143,14 +152,16 @@ fn acts(page: &Page, agent: &AgentPage) -> Markup {
     html! {
         section.acts.row aria-label="What you can do" {
             @if let Some(task) = task {
-                (tell_form(page, agent, task))
+                @if why_not(page, PersonVerb::Write).is_none() { (tell_form(page, agent, task)) }
                 @let (once, name) = (page.engine.fresh_id().to_string(), task.name().to_string());
                 @let stop = Confirm {
                     id: "stop", glyph: "stop", verb: "Stop its agent", busy: "Stopping",
                     action: &format!("/agents/{}/stop", agent.id),
                     fields: &[("once", &once), ("task", &name)], is_small: false,
                 };
-                @if agent.stops {
+                @if let Some(why) = why_not(page, PersonVerb::RunAgent) {
+                    button.button disabled { (icon("stop")) "Stop its agent" } span.faint { (why) }
+                } @else if agent.stops {
                     (stop.shown(&html! {
                         p { "The processes of the agent end, and " (title_link(task)) " is free again." }
                         p { "The worktree and the branch stay." }
@@ -168,10 +179,12 @@ fn acts(page: &Page, agent: &AgentPage) -> Markup {
                     id: "remove", glyph: "cross", verb: "Remove from the crew", busy: "Removing",
                     action: &format!("/agents/{}/remove", agent.id), fields: &[("once", &once)], is_small: false,
                 };
-                (remove.shown(&html! {
-                    p { "The crew gives " bdi { (agent.id) } " no more work, and nobody can write to it." }
-                    p { "Its attempts, its decisions and its letters stay in the record." }
-                }))
+                @if why_not(page, PersonVerb::ChangeCrew).is_none() {
+                    (remove.shown(&html! {
+                        p { "The crew gives " bdi { (agent.id) } " no more work, and nobody can write to it." }
+                        p { "Its attempts, its decisions and its letters stay in the record." }
+                    }))
+                }
             }
         }
     }
@@ -230,6 +243,20 @@ fn decisions(agent: &AgentPage) -> Markup {
             ul.lines { @for row in &agent.decisions { li {
                 p { bdi { (excerpt(&row.decision)) } " " span.faint { (ago(row.at, agent.axis.now)) } }
                 p.soft { bdi { (excerpt(&row.reasoning)) } }
+            } } }
+        }
+    }
+}
+
+fn learned(agent: &AgentPage) -> Markup {
+    html! {
+        section.box {
+            div.box-head { h2 { "Learned" } a.row-end.faint href="/knowledge" { "All knowledge" } }
+            @if agent.learned.is_empty() { p.box-body.soft { "It wrote nothing down lately." } }
+            ul.lines { @for entry in &agent.learned { li {
+                p { bdi { (entry.title) } " " span.faint { "sure " (entry.confidence) " %, " (ago(entry.created_at, agent.axis.now)) } }
+                @if entry.superseded_by.is_some() { p.faint { "superseded since" } }
+                @else if entry.body.trim() != entry.title.trim() { p.soft { bdi { (excerpt(&entry.body)) } } }
             } } }
         }
     }
@@ -300,6 +327,12 @@ async fn carry_out(
     verb: &str,
     form: &AgentForm,
 ) -> Result<&'static str, EngineError> {
+    let needs = match verb {
+        "remove" => PersonVerb::ChangeCrew,
+        "stop" => PersonVerb::RunAgent,
+        _ => PersonVerb::Write,
+    };
+    page.reader.rights.judge_verb("web", needs)?;
     let op = once(page, &form.once)?;
     match verb {
         "remove" => {

@@ -7,7 +7,7 @@ use axum::response::Response;
 use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::{Agent, AgentId, AgentState};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::rights::AgentType;
+use callboard_domain::rights::{AgentType, PersonVerb};
 use callboard_domain::time::Timestamp;
 use callboard_engine::time::{parse_rfc3339, rfc3339_ms};
 use callboard_engine::{ActorSeen, EngineError, Roster, RosterFilter};
@@ -19,7 +19,7 @@ use super::parts::{
     Tone, actor, age, cost, empty, icon, lease, note, span as length, title_link, tokens,
 };
 use super::task::found;
-use super::task_verbs::once;
+use super::task_verbs::{once, why_not};
 use super::timeline::{Axis, Span, head, lane};
 use super::{Page, done, said};
 
@@ -109,9 +109,13 @@ fn add_form(page: &Page, form: &AddForm, fault: Option<&str>) -> Markup {
                     }
                     div.field { label for="add-epic" { "Epic" } input.input #add-epic name="epic" placeholder="none" autocomplete="off" value=(form.epic); }
                 }
+                @let why = why_not(page, PersonVerb::ChangeCrew);
                 div.row {
-                    button.button data-busy="Adding" { "Add the agent" }
-                    span.faint { "The crew gives its agents work and mail; agents that connect by themselves need no entry." }
+                    button.button data-busy="Adding" disabled[why.is_some()] { "Add the agent" }
+                    span.faint { @match &why {
+                        Some(why) => (why),
+                        None => "The crew gives its agents work and mail; agents that connect by themselves need no entry.",
+                    } }
                 }
             }
         }
@@ -141,6 +145,7 @@ async fn added(page: &Page, form: &AddForm) -> Result<Agent, EngineError> {
         text => Some(found(page, text).await?),
     };
     let (task, or_keep, workers_max) = (None, false, None);
+    page.reader.rights.judge_verb("web", PersonVerb::ChangeCrew)?;
     let op = once(page, &form.once)?;
     page.engine.agent_add(&op, AgentAdd { agent, kind, epic, task, or_keep, workers_max }).await
 }

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use axum::body::Body;
 use axum::extract::Query;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use callboard_domain::board::filter::{FilterHint, FilterTerm, FilterText, FilterWants};
+use callboard_domain::board::filter::{
+    FilterHint, FilterTerm, FilterText, FilterWants, without_each,
+};
 use callboard_domain::event::{EventName, EventTerm, EventTerms, LoggedEvent, plain, short};
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
@@ -27,6 +29,8 @@ use crate::task_name;
 const EVENTS_SHOWN: usize = 100;
 /// How many events one part of an export has.
 const EVENTS_EXPORTED: usize = 500;
+/// The header of an export: the log is whole from this number on.
+const WHOLE_FROM: HeaderName = HeaderName::from_static("callboard-whole-from");
 const WORDS_CHARS_MAX: usize = 160;
 const REFUSED: &str = "verb:call.refused";
 const ABOUT_TASKS: &str =
@@ -103,6 +107,8 @@ struct AuditFound {
     page: EventPage,
     tasks: HashMap<TaskId, EventTask>,
     hints: Vec<String>,
+    /// How many calls were refused under the filter, and whether the number is exact.
+    refused: (usize, bool),
     now: Timestamp,
 }
 
@@ -110,7 +116,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<AuditRequest>) -> Respo
     match found(&page, &asked).await {
         Ok(found) => {
             let content = html! {
-                (bar(&asked, &found.hints))
+                (bar(&asked, &found))
                 div.pad { (events(&asked, &found)) }
             };
             let facts = html! { @if let Some(seen) = page.seen { (seen) " events, numbered in commit order" } };
@@ -137,33 +143,67 @@ async fn found(page: &Page, asked: &AuditRequest) -> Result<AuditFound, EngineEr
     let (terms, hints) = asked.terms(page, now).await?;
     let op = page.op();
     let page_of = match &terms {
-        None => EventPage { events: Vec::new(), next: None, is_cut: false },
+        None => EventPage { events: Vec::new(), next: None, is_cut: false, whole_from: None },
         Some(terms) => page.engine.event_page(&op, terms, before, EVENTS_SHOWN).await?,
     };
     let tasks = page.engine.event_tasks(&op, &page_of.events).await?;
-    Ok(AuditFound { page: page_of, tasks, hints, now })
+    let refused = match &terms {
+        None => (0, true),
+        Some(terms) => page.engine.calls_refused(&op, terms).await?,
+    };
+    Ok(AuditFound { page: page_of, tasks, hints, refused, now })
 }
 
-/// The links between the parts of the record.
-pub(super) fn parts_of_record(current: &str) -> Markup {
-    let choice = |href: &str, word: &'static str| Choice {
-        href: href.to_owned(),
-        word,
-        count: None,
-        is_current: current == word,
-    };
-    tabs(
+/// A part of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordPart {
+    Events,
+    Decisions,
+    Refused,
+}
+
+/// The links between the parts of the record. The refused calls are those of the filter, with their count.
+pub(super) fn parts_of_record(
+    current: RecordPart,
+    filter: &str,
+    (refused, is_exact): (usize, bool),
+) -> Markup {
+    let filter = without_verbs(filter);
+    let events = AuditRequest { q: filter.clone(), ..AuditRequest::default() };
+    let calls = AuditRequest { q: format!("{filter} {REFUSED}"), ..AuditRequest::default() };
+    let choice =
+        |href: String, part, word, count| Choice { href, word, count, is_current: current == part };
+    let count = format!("{refused}{}", if is_exact { "" } else { "+" });
+    html! { div #parts data-live { (tabs(
         "Parts of the record",
         [
-            choice("/audit", "Events"),
-            choice("/decisions", "Decisions"),
-            choice(&format!("/audit?q={REFUSED}"), "Refused calls"),
+            choice(events.address("/audit", None), RecordPart::Events, "Events", None),
+            choice("/decisions".into(), RecordPart::Decisions, "Decisions", None),
+            choice(calls.address("/audit", None), RecordPart::Refused, "Refused calls", Some(count)),
         ],
-    )
+    )) } }
 }
 
-fn bar(asked: &AuditRequest, hints: &[String]) -> Markup {
-    let current = if asked.q.trim() == REFUSED { "Refused calls" } else { "Events" };
+/// A filter without its terms for names of events.
+fn without_verbs(filter: &str) -> String {
+    let mut left = filter.trim().to_owned();
+    let is_verb = |(term, _): &(String, String)| term.trim_start_matches('-').starts_with("verb:");
+    while let Some((_, without)) = without_each(&left).into_iter().find(is_verb) {
+        left = without;
+    }
+    left
+}
+
+/// Whether a filter asks for refused calls.
+fn is_refusals(filter: &str) -> bool {
+    filter.split_whitespace().any(|term| term == REFUSED)
+}
+
+fn bar(asked: &AuditRequest, found: &AuditFound) -> Markup {
+    let current = match is_refusals(&asked.q) {
+        true => RecordPart::Refused,
+        false => RecordPart::Events,
+    };
     html! {
         div.bar {
             form.filter.audit-filter method="get" action="/audit" role="search" {
@@ -172,11 +212,11 @@ fn bar(asked: &AuditRequest, hints: &[String]) -> Markup {
                     placeholder="actor:claude-1 verb:task. since:1d -word" data-key="f";
                 datalist #terms { @for name in EventName::ALL { option value={ "verb:" (name.as_str()) } {} } }
             }
-            (parts_of_record(current))
+            (parts_of_record(current, &asked.q, found.refused))
             a.button.button-bare.bar-end href=(asked.address("/audit.ndjson", None)) download {
                 (icon("file")) "NDJSON"
             }
-            @for hint in hints { p.filter-hint { (hint) } }
+            @for hint in &found.hints { p.filter-hint { (hint) } }
         }
     }
 }
@@ -205,21 +245,38 @@ fn events(asked: &AuditRequest, found: &AuditFound) -> Markup {
                     a href=(href) { "Older, below " (next) }
                 }
             }
+            @if let Some(seq) = found.page.whole_from {
+                p.audit-next.soft {
+                    "The log is whole from event " (seq) " on. Older events of closed tasks were removed ("
+                    code { "retention.events_days" } ")."
+                }
+            }
         }
     }
 }
 
 fn nothing(asked: &AuditRequest, is_cut: bool) -> Markup {
-    let is_refusals = asked.q.trim() == REFUSED;
+    let is_refusals = is_refusals(&asked.q);
     let words = match (is_cut, is_refusals) {
         (true, _) => "Earlier events were not looked at yet.",
         (false, true) => "Refused calls of the board's tools are kept here, each with its code.",
         (false, false) => "Drop a word of the filter, or choose a longer time.",
     };
+    let drops = if asked.q.trim() == REFUSED { Vec::new() } else { without_each(&asked.q) };
     empty(
         "audit",
         if is_refusals { "No call was refused" } else { "No event matches" },
-        &html! { p { (words) } p { a href="/audit" { "Show all events" } } },
+        &html! {
+            p { (words) }
+            @if drops.len() > 1 {
+                p { @for (n, (term, left)) in drops.iter().enumerate() {
+                    @if n > 0 { " · " }
+                    @let without = AuditRequest { q: left.clone(), ..AuditRequest::default() };
+                    a href=(without.address("/audit", None)) { "without " code { (term) } }
+                } }
+            }
+            p { a href="/audit" { "Show all events" } }
+        },
     )
 }
 
@@ -290,6 +347,10 @@ pub(super) async fn export(page: Page, Query(asked): Query<AuditRequest>) -> Res
         }
         Err(error) => return page.failure(Screen::Audit, &error).await,
     };
+    let floor = match page.engine.log_floor().await {
+        Ok(floor) => floor,
+        Err(error) => return page.failure(Screen::Audit, &error).await,
+    };
     // The first part decides on the status; a later failure ends the stream early.
     let first = match page.engine.event_page(&page.op(), &terms, None, EVENTS_EXPORTED).await {
         Ok(first) => first,
@@ -311,13 +372,18 @@ pub(super) async fn export(page: Page, Query(asked): Query<AuditRequest>) -> Res
             Some((Ok(lines), next))
         }
     });
+    // The export of a log that lost its beginning says so, because its lines cannot.
+    let mut whole_from = HeaderMap::new();
+    if floor.is_raised() {
+        whole_from.insert(WHOLE_FROM, floor.seq.into());
+    }
     let headers = [
         (header::CONTENT_TYPE, "application/x-ndjson"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"audit.ndjson\""),
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (headers, Body::from_stream(parts)).into_response()
+    (headers, whole_from, Body::from_stream(parts)).into_response()
 }
 
 fn said(error: &EngineError) -> String {
@@ -340,6 +406,25 @@ mod tests {
     }
 
     #[test]
+    fn the_parts_of_the_record_keep_the_filter() {
+        for (filter, events, refused) in [
+            ("", "/audit", "/audit?q=verb:call.refused"),
+            ("verb:call.refused", "/audit", "/audit?q=verb:call.refused"),
+            (
+                "since:1d -verb:task. actor:w1",
+                "/audit?q=since:1d%20actor:w1",
+                "/audit?q=since:1d%20actor:w1%20verb:call.refused",
+            ),
+        ] {
+            let shown = parts_of_record(RecordPart::Refused, filter, (1000, false)).into_string();
+            for href in [events, refused] {
+                assert!(shown.contains(&format!("href=\"{href}\"")), "{href}: {shown}");
+            }
+            assert!(shown.contains("Refused calls <span class=\"faint\">1000+</span>"), "{shown}");
+        }
+    }
+
+    #[test]
     fn a_row_shows_names_and_codes_and_escapes_them() {
         let event = LoggedEvent {
             seq: 7,
@@ -349,9 +434,14 @@ mod tests {
             about: None::<About>,
             data: json!({"code": "<b>", "text": "secret words", "tool": "claim"}),
         };
-        let page = EventPage { events: Vec::new(), next: None, is_cut: false };
-        let found =
-            AuditFound { page, tasks: HashMap::new(), hints: Vec::new(), now: Timestamp(0) };
+        let page = EventPage { events: Vec::new(), next: None, is_cut: false, whole_from: None };
+        let found = AuditFound {
+            page,
+            tasks: HashMap::new(),
+            hints: Vec::new(),
+            refused: (0, true),
+            now: Timestamp(0),
+        };
         let shown = row(&event, &found).into_string();
         assert!(shown.contains("code &lt;b&gt;, tool claim"), "{shown}");
         assert!(!shown.contains("secret words"), "{shown}");

@@ -6,11 +6,16 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::board::column::Column;
 use callboard_domain::board::filter::{FILTER_KEYS, FilterText};
+use callboard_domain::board::view::BoardView;
 use callboard_domain::board::why::{Why, WhyGlyph, WhyPart};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
-use callboard_engine::{BoardCard, BoardColumn, BoardColumns, BoardProjects, BoardQuery, DoneSpan};
+use callboard_engine::store::EpicProgress;
+use callboard_engine::{
+    BoardCard, BoardColumn, BoardColumns, BoardProjects, BoardQuery, DoneSpan, LongestWay,
+    ViewCounts,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -24,6 +29,8 @@ use super::{Page, done, said};
 const KEYS: &[(&str, &str)] = &[
     ("j k", "next and previous card"),
     ("h l", "previous and next column"),
+    ("Enter", "open the card"),
+    ("r", "open the review of the card"),
     ("+ -", "sooner and later"),
     (".", "menu of the card"),
     ("f", "filter"),
@@ -40,9 +47,15 @@ pub(super) struct BoardAsked {
     /// `epic`: a lane for each epic.
     #[serde(default)]
     group: String,
-    /// `7d`: closed tasks of a week instead of a day.
+    /// `24h` or `7d`: how long closed tasks are shown.
     #[serde(default)]
     done: String,
+    /// `all`, `you`, `failing` or `silent`.
+    #[serde(default)]
+    view: String,
+    /// The column that is shown whole.
+    #[serde(default)]
+    whole: String,
     /// `all`: every project. A number: the project with this id.
     #[serde(default)]
     projects: String,
@@ -57,17 +70,35 @@ impl BoardAsked {
                 (_, Err(_)) => BoardProjects::Open,
             },
             terms: filter.terms.clone(),
-            done: if self.done == "7d" { DoneSpan::Week } else { DoneSpan::Day },
+            done: if self.is_week() { DoneSpan::Week } else { DoneSpan::Day },
             by_epic: self.group == "epic",
+            view: self.view(),
+            whole: Column::parse(&self.whole),
         }
+    }
+
+    fn view(&self) -> BoardView {
+        BoardView::parse(&self.view).unwrap_or_default()
+    }
+
+    /// Whether closed tasks of a week are shown.
+    fn is_week(&self) -> bool {
+        self.done == "7d"
     }
 
     /// The address with one field changed.
     fn with(&self, change: impl FnOnce(&mut Self)) -> String {
         let mut next = self.clone();
         change(&mut next);
-        let Self { q, group, done, projects } = &next;
-        let fields = [("q", q), ("group", group), ("done", done), ("projects", projects)];
+        let Self { q, group, done, view, whole, projects } = &next;
+        let fields = [
+            ("q", q),
+            ("view", view),
+            ("group", group),
+            ("done", done),
+            ("whole", whole),
+            ("projects", projects),
+        ];
         let fields = fields.map(|(name, value)| (name, value.as_str()));
         let given: Vec<_> = fields.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         if given.is_empty() { "/board".into() } else { format!("/board{}", address(&given, &[])) }
@@ -80,18 +111,30 @@ pub(super) async fn show(page: Page, Query(asked): Query<BoardAsked>) -> Respons
         Ok(board) => board,
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
-    let (BoardColumns { columns }, now) = (board.it, board.now);
+    let (BoardColumns { columns, views }, now) = (board.it, board.now);
+    // The graph shows the open project alone.
+    let way = match asked.projects.is_empty() {
+        true => page.engine.longest_way(&page.op()).await,
+        false => Ok(None),
+    };
+    let way = match way {
+        Ok(way) => way,
+        Err(error) => return page.failure(Screen::Board, &error).await,
+    };
     let is_empty = columns.iter().all(|column| column.cards.is_empty());
     let content = html! {
-        (bar(&page, &asked, &filter))
+        (bar(&page, &asked, &filter, (views, way.as_ref())))
         div #board data-live {
-            @match (is_empty, asked.q.is_empty()) {
-                (true, true) => (nothing()),
-                (true, false) => (no_match(&asked)),
-                (false, _) => {
-                    (strip(&columns))
-                    div.columns { @for column in &columns { (column_of(&page, &asked, column, now)) } }
-                }
+            @if is_empty && asked.q.is_empty() && asked.view() == BoardView::All { (nothing()) }
+            @else if is_empty { (no_match(&asked)) }
+            @else if asked.group == "epic" {
+                (strip(&columns))
+                @for (n, lane) in lanes(&columns).iter().enumerate() { (lane_of(&page, &asked, n, lane, now)) }
+            } @else {
+                (strip(&columns))
+                div.columns { @for column in &columns {
+                    (column_of(&page, &asked, column, &column.cards.iter().collect::<Vec<_>>(), ("", ""), now))
+                } }
             }
         }
     };
@@ -114,31 +157,44 @@ fn facts(columns: &[BoardColumn], now: Timestamp) -> Markup {
     }
 }
 
-fn bar(page: &Page, asked: &BoardAsked, filter: &FilterText) -> Markup {
-    let choice = |word, query: &str| Choice {
-        href: asked.with(|next| query.clone_into(&mut next.q)),
-        word,
-        count: None,
-        is_current: asked.q == query,
+fn bar(
+    page: &Page,
+    asked: &BoardAsked,
+    filter: &FilterText,
+    (views, way): (ViewCounts, Option<&LongestWay>),
+) -> Markup {
+    let choice = |word, view: BoardView| {
+        let wanted = if view == BoardView::All { "" } else { view.as_str() };
+        let href = asked.with(|next| {
+            wanted.clone_into(&mut next.view);
+            next.whole.clear();
+        });
+        let count = views.of(view).map(|count| count.to_string());
+        Choice { href, word, count, is_current: asked.view() == view }
     };
-    let me = page.reader.actor.as_str();
-    let mine = format!("actor:{me}");
     html! {
         div.bar {
             form.filter role="search" action="/board" {
                 (icon("search"))
                 input.input name="q" value=(asked.q) aria-label="Filter" placeholder="Filter: words, actor:, epic:, check:fail"
                     list="filter-keys" autocomplete="off" data-key="f";
-                @if !asked.group.is_empty() { input type="hidden" name="group" value=(asked.group); }
-                @if !asked.projects.is_empty() { input type="hidden" name="projects" value=(asked.projects); }
+                @for (name, value) in [("view", &asked.view), ("group", &asked.group), ("done", &asked.done), ("projects", &asked.projects)] {
+                    @if !value.is_empty() { input type="hidden" name=(name) value=(value); }
+                }
                 datalist #filter-keys { @for (key, takes) in FILTER_KEYS { option value={ (key) ":" } { (takes) } } }
             }
-            (tabs("Views", [
-                choice("All", ""),
-                choice("Yours", &mine),
-                choice("Failing", "check:fail"),
-            ]))
+            div #views data-live { (tabs("Views", [
+                choice("All", BoardView::All),
+                choice("Needs you", BoardView::You),
+                choice("Failing", BoardView::Failing),
+                choice("Silent", BoardView::Silent),
+            ])) }
             div.bar-end.row {
+                span #way data-live { @if let Some(LongestWay { tasks, to }) = way {
+                    a.button.button-bare.button-small.way href=(Screen::Graph.path()) title={ "Longest way: " (tasks) " tasks to " (to) } {
+                        (icon("graph")) span { "Longest way: " (tasks) " tasks to " bdi { (to) } }
+                    }
+                } }
                 a href=(asked.with(|next| next.group = if asked.group == "epic" { String::new() } else { "epic".into() })) {
                     @if asked.group == "epic" { "Without epics" } @else { "By epic" }
                 }
@@ -194,53 +250,151 @@ pub(super) fn nothing() -> Markup {
 }
 
 fn no_match(asked: &BoardAsked) -> Markup {
-    let words = html! {
-        p { "No task matches " code { (asked.q) } "." }
-        p { a.button href=(asked.with(|next| next.q.clear())) { "Drop the filter" } }
+    let title = match asked.view() {
+        BoardView::All => "Nothing found",
+        BoardView::You => "No task needs you",
+        BoardView::Failing => "No check fails",
+        BoardView::Silent => "No agent is silent",
     };
-    empty("search", "Nothing found", &words)
+    let words = html! {
+        @if !asked.q.is_empty() { p { "No task here matches " code { (asked.q) } "." } }
+        p.row {
+            @if !asked.q.is_empty() { a.button href=(asked.with(|next| next.q.clear())) { "Drop the filter" } }
+            @if asked.view() != BoardView::All { a.button href=(asked.with(|next| next.view.clear())) { "Show all tasks" } }
+        }
+    };
+    empty("search", title, &words)
 }
 
-fn column_of(page: &Page, asked: &BoardAsked, column: &BoardColumn, now: Timestamp) -> Markup {
-    let state = State::at(column.column);
-    let is_done = column.column == Column::Done;
-    let mut cards: Vec<&BoardCard> = column.cards.iter().collect();
-    // Lanes: the cards of an epic stand together, in the order of the column.
-    cards.sort_by_key(|card| card.epic.as_ref().map(|epic| epic.title.clone()));
+/// The cards of each column that belong together.
+type LaneCards<'b> = Vec<(&'b BoardColumn, Vec<&'b BoardCard>)>;
+
+/// The cards of an epic, or those without one.
+struct Lane<'b> {
+    epic: Option<&'b EpicProgress>,
+    columns: LaneCards<'b>,
+}
+
+/// A lane for each epic by its title, and one for the cards without an epic at the end.
+fn lanes(columns: &[BoardColumn]) -> Vec<Lane<'_>> {
+    let cards = || columns.iter().flat_map(|column| &column.cards);
+    let mut epics: Vec<&EpicProgress> = cards().filter_map(|card| card.epic.as_ref()).collect();
+    epics.sort_by(|one, other| (&one.title, one.id).cmp(&(&other.title, other.id)));
+    epics.dedup_by_key(|epic| epic.id);
+    let mut lanes: Vec<Lane<'_>> = epics
+        .into_iter()
+        .map(|epic| Lane { epic: Some(epic), columns: cards_of(columns, Some(epic)) })
+        .collect();
+    let rest = cards_of(columns, None);
+    if rest.iter().any(|(_, cards)| !cards.is_empty()) {
+        lanes.push(Lane { epic: None, columns: rest });
+    }
+    lanes
+}
+
+/// The cards of an epic in each column; `None`: those without one.
+fn cards_of<'b>(columns: &'b [BoardColumn], epic: Option<&EpicProgress>) -> LaneCards<'b> {
+    let epic = epic.map(|epic| epic.id);
+    let mut lane = Vec::with_capacity(columns.len());
+    for column in columns {
+        let of = |card: &&BoardCard| card.epic.as_ref().map(|of| of.id) == epic;
+        lane.push((column, column.cards.iter().filter(of).collect()));
+    }
+    lane
+}
+
+/// A lane: the epic with its progress, and its cards in the five columns.
+fn lane_of(page: &Page, asked: &BoardAsked, n: usize, lane: &Lane<'_>, now: Timestamp) -> Markup {
+    let place = if n == 0 { String::new() } else { format!("-{n}") };
+    let title = lane.epic.map_or("without an epic", |epic| &epic.title);
     html! {
-        section class={ "column is-" (state.glyph()) } id={ "at-" (state.glyph()) } aria-label=(state.word()) {
-            h2.column-head {
-                (state.mark()) (state.word()) " " span.faint { (column.count) }
-                @if is_done {
-                    @let week = asked.done == "7d";
-                    a.faint.row-end href=(asked.with(|next| next.done = if week { String::new() } else { "7d".into() })) {
-                        @if week { "7 d" } @else { "24 h" }
+        section.board-lane aria-labelledby={ "lane-" (n) } {
+            div.epic-head {
+                h2 #{ "lane-" (n) } {
+                    @match lane.epic {
+                        Some(epic) => a href={ "/tasks/" (epic.name) } { bdi { (epic.title) } },
+                        None => "Without an epic",
                     }
                 }
+                @if let Some(epic) = lane.epic {
+                    @let share = epic.closed * 100 / epic.tasks.max(1);
+                    svg.meter role="img" aria-label={ (epic.closed) " of " (epic.tasks) " tasks closed" } {
+                        rect width={ (share) "%" } height="6" {}
+                    }
+                    span.faint { (epic.closed) " of " (epic.tasks) " closed" }
+                }
             }
-            ul id={ "column-" (state.glyph()) } data-rows {
-                @for (n, card) in cards.iter().enumerate() {
-                    @if let Some(epic) = lane_begins(&cards, n) { (epic) }
+            div.columns { @for (column, cards) in &lane.columns {
+                (column_of(page, asked, column, cards, (&place, title), now))
+            } }
+        }
+    }
+}
+
+/// A column, or the part of it in a lane: then `place` ends its ids, and the title of the lane its name.
+fn column_of(
+    page: &Page,
+    asked: &BoardAsked,
+    column: &BoardColumn,
+    cards: &[&BoardCard],
+    (place, lane): (&str, &str),
+    now: Timestamp,
+) -> Markup {
+    let state = State::at(column.column);
+    let is_done = column.column == Column::Done;
+    let is_lane = asked.group == "epic";
+    html! {
+        section class={ "column is-" (state.glyph()) } id={ "at-" (state.glyph()) (place) }
+            aria-label={ (state.word()) @if is_lane { ", " (lane) } } {
+            h2.column-head {
+                (state.mark()) (state.word()) " "
+                span.faint { @if is_lane { (cards.len()) } @else { (column.count) } }
+                @if is_done && place.is_empty() { (done_span(asked)) }
+            }
+            ul id={ "column-" (state.glyph()) (place) } data-rows {
+                @for card in cards {
                     @if is_done { (closed(card, now)) } @else { (card_of(page, card, now)) }
                 }
             }
-            @if column.more > 0 { p.faint { (column.more) " more; a filter narrows them down" } }
+            @if place.is_empty() { (more_of(asked, column, now)) }
         }
     }
 }
 
-/// The head of an epic's lane, before its first card.
-fn lane_begins(cards: &[&BoardCard], n: usize) -> Option<Markup> {
-    let epic = cards[n].epic.as_ref()?;
-    let before = n.checked_sub(1).and_then(|before| cards[before].epic.as_ref());
-    if before.is_some_and(|before| before.name == epic.name) {
-        return None;
-    }
-    Some(html! {
-        li.epic-head id={ "lane-" (cards[n].task.id) } {
-            a href={ "/tasks/" (epic.name) } { bdi { (epic.title) } } span.faint.row-end { (epic.closed) "/" (epic.tasks) }
+/// How long closed tasks are shown.
+fn done_span(asked: &BoardAsked) -> Markup {
+    let link = |word: &str, done: &str, is_current: bool| {
+        let href = asked.with(|next| done.clone_into(&mut next.done));
+        html! { a href=(href) aria-current=[is_current.then_some("true")] { (word) } }
+    };
+    html! {
+        span.done-span.row-end {
+            (link("24 h", "", !asked.is_week())) (link("7 d", "7d", asked.is_week()))
         }
-    })
+    }
+}
+
+/// The tasks of a column beyond its cards: their number, or a list of them.
+fn more_of(asked: &BoardAsked, column: &BoardColumn, now: Timestamp) -> Markup {
+    let word = column.column.as_str();
+    let left = column.more.saturating_sub(column.rest.len());
+    html! {
+        @if !column.rest.is_empty() {
+            ul.rest { @for task in &column.rest {
+                li.closed {
+                    (State::of(task).mark())
+                    a href={ "/tasks/" (task.name()) } data-row { bdi { (task.title) } }
+                    (age(task.phase_at, now))
+                }
+            } }
+            p.faint {
+                @if left > 0 { (left) " more; a filter narrows them down. " }
+                a href=(asked.with(|next| next.whole.clear())) { "Fewer" }
+            }
+        } @else if column.more > 0 {
+            p.faint { a href=(asked.with(|next| word.clone_into(&mut next.whole))) { (column.more) " more" } }
+        }
+    }
 }
 
 fn card_of(page: &Page, card: &BoardCard, now: Timestamp) -> Markup {
@@ -306,6 +460,10 @@ fn menu(card: &BoardCard) -> Markup {
                     (item(Verb::Release, None))
                 }
                 @else if task.phase == Phase::Initial { (item(Verb::Run, None)) }
+                @else if task.phase == Phase::Review {
+                    a href={ "/tasks/" (task.name()) "/review" } data-row-key="r" { "Open review" }
+                }
+                a href={ "/tasks/" (task.name()) "#write-text" } { "Write to its agent" }
             }
         }
     }

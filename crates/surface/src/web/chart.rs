@@ -11,6 +11,7 @@ const BASE: f64 = 132.0;
 /// The height of the mark for parts of unknown height.
 const UNKNOWN: f64 = 12.0;
 /// At most so many labels below the plot.
+/// More would overlap on a narrow screen.
 const LABELS_MAX: usize = 8;
 
 /// One chart. Each series has a value for each label.
@@ -31,10 +32,12 @@ pub(super) struct Chart {
     pub form: ChartForm,
 }
 
+/// One row of values with its name and colour.
 pub(super) struct Series {
     pub name: &'static str,
     /// The class that gives the colour.
     pub class: &'static str,
+    /// `None`: nothing was measured, which is not zero.
     pub values: Vec<Option<f64>>,
 }
 
@@ -47,6 +50,7 @@ pub(super) enum ChartForm {
 }
 
 impl Chart {
+    /// The chart as a figure, with its sentence as the label of the picture and its numbers below.
     pub fn shown(&self) -> Markup {
         let top = nice(self.highest());
         html! {
@@ -81,10 +85,12 @@ impl Chart {
         (0..self.labels.len()).map(height).fold(0.0, f64::max)
     }
 
+    /// The width of one label's part of the plot, in per cent.
     fn width(&self) -> f64 {
         (RIGHT - LEFT) / self.labels.len().max(1) as f64
     }
 
+    /// The middle of that part.
     fn middle(&self, n: usize) -> f64 {
         LEFT + self.width() * (n as f64 + 0.5)
     }
@@ -96,6 +102,7 @@ impl Chart {
     }
 
     fn bars(&self, top: f64) -> Markup {
+        // The height that the series before have reached, for each label.
         let mut sums = vec![0.0; self.labels.len()];
         html! {
             @for one in &self.series { g class=(one.class) {
@@ -140,6 +147,7 @@ impl Chart {
         }
     }
 
+    /// The numbers of the chart, for readers who do not see it.
     fn table(&self) -> Markup {
         html! {
             table.table {
@@ -165,6 +173,7 @@ impl Chart {
     }
 }
 
+/// The place of a value in pixels from the top; 0 is the base line.
 fn height(share: f64) -> f64 {
     BASE - (BASE - TOP) * share.clamp(0.0, 1.0)
 }
@@ -173,6 +182,7 @@ fn pct(x: f64) -> String {
     format!("{x:.2}%")
 }
 
+/// One digit of a pixel is finer than any screen, and keeps the page small.
 fn px(y: f64) -> String {
     format!("{y:.1}")
 }
@@ -187,6 +197,7 @@ fn short(value: f64) -> String {
 
 /// The next even number at or above a value that people read easily: 2, 4, 6, 10, 20, 40, 60, 100, …
 fn nice(value: f64) -> f64 {
+    // Begins with 2: the axis of an empty chart still needs two steps.
     let mut scale = 1.0;
     loop {
         for step in [2.0, 4.0, 6.0, 10.0] {

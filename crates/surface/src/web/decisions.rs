@@ -3,33 +3,60 @@
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
+use callboard_domain::board::filter::{FilterHint, FilterTerm, FilterText, FilterWants};
 use callboard_domain::crew::{AgentId, Decision, DecisionId};
+use callboard_domain::event::EventTerms;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::DecisionPage;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Page;
-use super::audit::parts_of_record;
+use super::audit::{RecordPart, parts_of_record};
 use super::frame::{Screen, View};
-use super::parts::{actor_named, empty, moment as time};
+use super::parts::{actor_named, empty, icon, moment as time};
+use super::query::address;
 
 const DECISIONS_SHOWN: usize = 50;
+const KEYS: &[(&str, &str)] = &[("f", "filter")];
 /// The cap of each text; the log at the terminal has the whole text.
 const TEXT_CHARS_MAX: usize = 4000;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct DecisionListRequest {
+    /// The filter of the record; an actor is the only term for decisions.
+    #[serde(default)]
+    q: String,
+    /// As `q=actor:…`, in links to one agent.
     #[serde(default)]
     agent: String,
     #[serde(default)]
     before: String,
 }
 
+impl DecisionListRequest {
+    /// The agent whose decisions are wanted, and a hint for each part of the filter that has no effect.
+    fn agent(&self) -> (Option<String>, Vec<String>) {
+        let filter = FilterText::parse(&self.q);
+        let mut hints: Vec<String> = filter.hints.iter().map(FilterHint::message).collect();
+        let mut agent = Some(self.agent.trim().to_owned()).filter(|agent| !agent.is_empty());
+        for FilterTerm { is_not, wants } in filter.terms {
+            match wants {
+                FilterWants::Actor(name) if !is_not => {
+                    agent = Some(name.strip_prefix("agent:").unwrap_or(&name).to_owned());
+                }
+                _ => hints.push("Decisions are found by actor; another term was left out.".into()),
+            }
+        }
+        hints.dedup();
+        (agent, hints)
+    }
+}
+
 pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -> Response {
-    let given = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
-    let (agent, before) = (given(&asked.agent), given(&asked.before));
-    let before: Option<DecisionId> = match before.as_deref().map(str::parse).transpose() {
+    let (agent, hints) = asked.agent();
+    let before = Some(asked.before.trim()).filter(|before| !before.is_empty());
+    let before: Option<DecisionId> = match before.map(str::parse).transpose() {
         Ok(before) => before,
         Err(_) => {
             let refused = Refusal::invalid("before: the log has no such line");
@@ -42,16 +69,22 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
         Some(None) => Ok(DecisionPage { rows: Vec::new(), more: false }),
         id => page.engine.decision_list(&page.op(), id.flatten(), before, DECISIONS_SHOWN).await,
     };
+    let refused = page.engine.calls_refused(&page.op(), &EventTerms::default()).await;
+    let found = found.and_then(|found| Ok((found, refused?)));
     match found {
-        Ok(found) => {
+        Ok((found, refused)) => {
+            let typed = match (asked.q.trim(), &agent) {
+                ("", Some(agent)) => format!("actor:{agent}"),
+                (typed, _) => typed.to_owned(),
+            };
             let content = html! {
-                div.bar { (parts_of_record("Decisions")) }
+                (bar(&typed, &hints, refused))
                 div.pad.text.stack {
-                    (filter(&asked.agent))
-                    div #decisions data-live { (decisions(&found, &asked.agent)) }
+                    div #decisions data-live { (decisions(&found, &typed)) }
                 }
             };
             let view = View {
+                keys: KEYS,
                 twin: "callboard decisions",
                 ..View::of(Screen::Audit, "Decisions", content)
             };
@@ -61,17 +94,20 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
     }
 }
 
-fn filter(agent: &str) -> Markup {
+fn bar(typed: &str, hints: &[String], refused: (usize, bool)) -> Markup {
     html! {
-        form.row method="get" action="/decisions" role="search" {
-            label for="agent" { "Agent" }
-            input.input #agent name="agent" autocomplete="off" value=(agent);
-            button.button { "Show" }
+        div.bar {
+            form.filter.audit-filter method="get" action="/decisions" role="search" {
+                (icon("search"))
+                input.input name="q" aria-label="Filter" value=(typed) autocomplete="off" placeholder="actor:lead" data-key="f";
+            }
+            (parts_of_record(RecordPart::Decisions, "", refused))
+            @for hint in hints { p.filter-hint { (hint) } }
         }
     }
 }
 
-fn decisions(found: &DecisionPage, agent: &str) -> Markup {
+fn decisions(found: &DecisionPage, typed: &str) -> Markup {
     let last = found.rows.last().filter(|_| found.more);
     html! {
         @if found.rows.is_empty() {
@@ -82,11 +118,10 @@ fn decisions(found: &DecisionPage, agent: &str) -> Markup {
             div.box { ol.lines #decided data-rows { @for row in &found.rows { (decision_item(row)) } } }
         }
         @if let Some(last) = last {
-            form.audit-next method="get" action="/decisions" {
-                input type="hidden" name="agent" value=(agent);
-                input type="hidden" name="before" value=(last.id);
-                button.button { "Older decisions" }
-            }
+            @let before = last.id.to_string();
+            @let parts = [("q", typed), ("before", &*before)];
+            @let kept: Vec<(&str, &str)> = parts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+            p.audit-next { a href={ "/decisions" (address(&kept, &[])) } { "Older decisions" } }
         }
     }
 }
@@ -116,5 +151,27 @@ fn bounded(text: &str) -> String {
     match text.len() - shown.len() {
         0 => shown,
         more => format!("{shown}… {more} more bytes: callboard decisions --json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_chooses_and_other_terms_are_a_hint() {
+        for (q, agent, found, hints) in [
+            ("", "", None, 0),
+            ("actor:lead", "", Some("lead"), 0),
+            ("actor:agent:lead", "", Some("lead"), 0),
+            ("", "boss", Some("boss"), 0),
+            ("actor:lead since:1d word", "boss", Some("lead"), 1),
+            ("-actor:lead colour:red", "", None, 2),
+        ] {
+            let (q, agent) = (q.to_owned(), agent.to_owned());
+            let asked = DecisionListRequest { q, agent, before: String::new() };
+            let (name, said) = asked.agent();
+            assert_eq!((name.as_deref(), said.len()), (found, hints), "{}: {said:?}", asked.q);
+        }
     }
 }

@@ -13,6 +13,7 @@ use super::{CONTENT_POLICY, Page, REFERRER_POLICY, cookie_of, flash};
 use crate::http::SignIn;
 
 /// How many projects the switch offers.
+/// The projects that were opened last come first.
 const PROJECTS_SHOWN: usize = 50;
 
 /// A screen of the board.
@@ -41,6 +42,7 @@ struct NavEntry {
 }
 
 impl Screen {
+    /// In the order of the navigation.
     pub const ALL: &'static [Self] = &[
         Self::Inbox,
         Self::Board,
@@ -54,10 +56,12 @@ impl Screen {
         Self::Metrics,
         Self::Settings,
     ];
+    /// The screens of every day; on a phone they are the bar at the bottom.
     const MAIN: &'static [Self] = &[Self::Inbox, Self::Board, Self::Agents, Self::Mail];
     const WORK: &'static [Self] = &[Self::Plans, Self::Graph, Self::Jobs];
     const RECORD: &'static [Self] = &[Self::Knowledge, Self::Audit, Self::Metrics];
 
+    /// The one table of screens: rail, palette and help are made from it.
     fn entry(self) -> NavEntry {
         let entry = |path, title, glyph, key, about| NavEntry { path, title, glyph, key, about };
         match self {
@@ -121,6 +125,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// A page with the title as its heading, without keys or a script of its own.
     pub fn of(screen: Screen, title: &'a str, content: Markup) -> Self {
         let (trail, facts) = (Vec::new(), html! {});
         Self {
@@ -137,6 +142,7 @@ impl<'a> View<'a> {
 }
 
 impl Page {
+    /// The page in its frame. Faults of the frame's own reads are swallowed: the content is what the reader came for.
     pub(super) async fn show(&self, status: StatusCode, view: View<'_>) -> Response {
         // An org without a task has no project yet, and a store that is away names none.
         let projects = self.engine.project_list(&self.op(), PROJECTS_SHOWN).await;
@@ -161,6 +167,7 @@ impl Page {
             (self.projects(&projects))
             (self.help(&view))
         };
+        // Without a known event there is no point to resume from, and the page stays as it was read.
         let live = self.seen.map(|seen| (concerned(view.screen), seen));
         let chosen = Chosen {
             theme: cookie_of(&self.headers, "callboard_theme"),
@@ -168,6 +175,7 @@ impl Page {
         };
         let mut response = document(status, view.title, &project, chosen, live, view.script, &body);
         if flash(&self.headers).is_some() {
+            // The words are said once: a reload shows the page without them.
             let over = HeaderValue::from_static("callboard_flash=; Path=/; Max-Age=0");
             response.headers_mut().append(header::SET_COOKIE, over);
         }
@@ -184,6 +192,7 @@ impl Page {
         Ok(counts)
     }
 
+    /// The navigation. A count is there also while it is zero, so that the live script finds its place.
     fn rail(&self, view: &View<'_>, project: &str, counts: &NavCounts) -> Markup {
         let item = |screen: Screen| {
             let NavEntry { path, title, glyph, key, .. } = screen.entry();
@@ -284,6 +293,7 @@ impl Page {
         }
     }
 
+    /// The bar above the content: where the reader is, search, the live switch and the new task.
     fn top(&self, view: &View<'_>) -> Markup {
         html! {
             header.top {
@@ -393,6 +403,7 @@ pub(super) fn document(
     script: Option<&str>,
     body: &Markup,
 ) -> Response {
+    // The cookie is a browser's text, and becomes an attribute.
     let theme = chosen.theme.filter(|theme| matches!(*theme, "light" | "dark"));
     let names = |events: &[EventName]| {
         events.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
@@ -419,6 +430,7 @@ pub(super) fn document(
         }
     };
     let mut headers = HeaderMap::new();
+    // `no-store`: a page shows the rights of one session, and must not be found in a cache after its end.
     let kept = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -8,6 +8,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::actor::Actor;
+use callboard_domain::board::stats::pace_ms;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::graph::{Relief, TaskGraph};
 use callboard_domain::task::{Task, TaskRow};
@@ -19,9 +20,11 @@ use serde::Deserialize;
 use super::Page;
 use super::frame::{Screen, View};
 use super::graph_layout::{Layout, NODE_HEIGHT, NODE_WIDTH, layout};
-use super::parts::{State, empty, icon, task_link, title_link};
+use super::parts::{State, empty, icon, span, task_link, title_link};
 use super::task::found;
 
+/// The days whose pace an estimate is made of.
+const PACE_DAYS: i64 = 14;
 const NODES_MAX: usize = 100;
 const DEPTH_USUAL: usize = 2;
 const DEPTH_MAX: usize = 9;
@@ -58,6 +61,8 @@ struct GraphPage {
     /// Epics with open tasks.
     epics: Vec<Task>,
     way: Vec<TaskId>,
+    /// How long a task takes once it is taken, in milliseconds; `None` while too few were closed.
+    pace_ms: Option<i64>,
     is_list: bool,
 }
 
@@ -70,7 +75,7 @@ pub(super) async fn show(page: Page, Query(asked): Query<GraphRequest>) -> Respo
     let has_edges = graph.seen.shown.edges().next().is_some();
     let content = html! {
         (bar(&graph))
-        div #graph data-live {
+        div #graph data-live data-slow {
             @if graph.seen.rows.is_empty() || (!has_edges && graph.seen.whole.tasks().is_empty()) { (nothing(&graph)) }
             @else {
                 div.graph {
@@ -113,8 +118,10 @@ async fn read(page: &Page, asked: &GraphRequest) -> Result<GraphPage, EngineErro
         epics.push(page.engine.task_get(&op, parent).await?.it.task);
     }
     let way = seen.shown.longest_way();
+    let stats = page.engine.stats(&op, PACE_DAYS).await?;
+    let pace_ms = pace_ms(&stats.counts, stats.today - PACE_DAYS + 1..=stats.today);
     let is_list = asked.form == "list";
-    Ok(GraphPage { seen, now: graph.now, around, depth, epic, epics, way, is_list })
+    Ok(GraphPage { seen, now: graph.now, around, depth, epic, epics, way, pace_ms, is_list })
 }
 
 async fn named(page: &Page, text: &str) -> Result<Option<Task>, EngineError> {
@@ -350,7 +357,13 @@ fn side(graph: &GraphPage) -> Markup {
         @if let Some(last) = last {
             section.stack-tight {
                 h2 { "Longest way to " bdi { (last.task.title) } }
-                p.faint { (graph.way.len()) " tasks, one after the other." }
+                p.faint {
+                    (graph.way.len()) " tasks, one after the other"
+                    @match graph.pace_ms {
+                        Some(pace) => { ", about " (span(pace.saturating_mul(graph.way.len() as i64))) " at the median pace of " (PACE_DAYS) " days." }
+                        None => ". An estimate comes with 10 closed tasks.",
+                    }
+                }
                 ol.graph-items { @for row in rows(&graph.way) { (item(&row, &standing(graph, &row))) } }
             }
         }

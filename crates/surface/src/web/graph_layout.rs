@@ -12,10 +12,13 @@ const LANE_HEIGHT: f64 = 8.0;
 const PORT_GAP: f64 = 9.0;
 /// Nodes and lanes together. A picture with more is no picture.
 const SLOTS_MAX: usize = 2000;
+/// Passes over all slots, left to right and back in turn.
 const SWEEPS: usize = 6;
 
+/// Where everything stands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
+    /// In pixels of the picture, like everything here.
     pub width: f64,
     pub height: f64,
     /// The top left corner of each node.
@@ -29,7 +32,9 @@ pub(super) struct Layout {
 struct Slot {
     column: usize,
     is_node: bool,
+    /// The height of its middle.
     middle: f64,
+    /// The slots on the left that an edge joins to it; `after` those on the right.
     before: Vec<usize>,
     after: Vec<usize>,
 }
@@ -49,6 +54,7 @@ pub(super) fn layout(count: usize, edges: &[(usize, usize)]) -> Option<Layout> {
     let mut chains = Vec::new();
     for (from, to) in edges {
         let mut chain = vec![*from];
+        // An edge that passes a column gets a lane there, so that it does not run through a node.
         for column in columns[*from] + 1..columns[*to] {
             chain.push(slots.len());
             slots.push(Slot { column, ..Slot::default() });
@@ -68,6 +74,7 @@ pub(super) fn layout(count: usize, edges: &[(usize, usize)]) -> Option<Layout> {
         order[slot.column].push(place);
     }
     stack(&mut slots, &order);
+    // First the order within columns, which decides on crossings; then the heights, which straighten edges.
     for sweep in 0..SWEEPS {
         sort(&mut slots, &mut order, sweep % 2 == 0);
     }
@@ -84,6 +91,7 @@ fn columns_of(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     for _ in 0..count {
         let mut changed = false;
         for (from, to) in edges {
+            // The second condition keeps a cycle from pushing its nodes to the right without end.
             if columns[*to] <= columns[*from] && columns[*from] + 1 < count {
                 columns[*to] = columns[*from] + 1;
                 changed = true;
@@ -115,6 +123,7 @@ fn pull(slots: &[Slot], place: usize, forward: bool) -> Option<f64> {
     (!near.is_empty()).then(|| sum / near.len() as f64)
 }
 
+/// The columns in the order of a sweep.
 fn columns(count: usize, forward: bool) -> Vec<usize> {
     if forward { (0..count).collect() } else { (0..count).rev().collect() }
 }
@@ -141,6 +150,7 @@ fn settle(slots: &mut [Slot], order: &[Vec<usize>], forward: bool) {
             let half = slots[*place].height() / 2.0;
             let wanted = pull(slots, *place, forward).unwrap_or(slots[*place].middle);
             let middle = wanted.max(free + half);
+            // A node that has no room is pushed down. The column as a whole then moves up by the mean push.
             late += middle - wanted;
             slots[*place].middle = middle;
             free = middle + half + ROW_GAP;
@@ -155,6 +165,7 @@ fn settle(slots: &mut [Slot], order: &[Vec<usize>], forward: bool) {
     }
 }
 
+/// The picture, moved so that its top is 0.
 fn drawn(count: usize, slots: &[Slot], chains: &[Vec<usize>]) -> Layout {
     let left = |slot: &Slot| slot.column as f64 * (NODE_WIDTH + COLUMN_GAP);
     let tops = slots.iter().map(|slot| slot.middle - slot.height() / 2.0);
@@ -165,6 +176,7 @@ fn drawn(count: usize, slots: &[Slot], chains: &[Vec<usize>]) -> Layout {
         .iter()
         .map(|slot| (left(slot), slot.middle - NODE_HEIGHT / 2.0 - top))
         .collect();
+    // A curve from column to column; its handles lie in the gap, so that it enters and leaves level.
     let way = |chain: &Vec<usize>| {
         let mut words = String::new();
         for pair in chain.windows(2) {

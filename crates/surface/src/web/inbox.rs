@@ -47,7 +47,7 @@ impl InboxAsked {
     fn address(&self, at: &str) -> String {
         let fields = [("kind", self.kind.as_str()), ("snoozed", &self.snoozed), ("at", at)];
         let given: Vec<_> = fields.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-        format!("/{}", address(&given, &[]))
+        if given.is_empty() { "/".into() } else { format!("/{}", address(&given, &[])) }
     }
 }
 
@@ -69,7 +69,7 @@ async fn shown(
     let chosen = inbox.rows.iter().find(|row| row.key == asked.at).or(inbox.rows.first());
     let is_new = inbox.total() == 0 && is_new(page).await?;
     let detail = match chosen {
-        Some(row) => Some(InboxMatter::of(page, row, now).await?),
+        Some(row) => Some(InboxMatter::of(page, row, after(asked, &inbox, row), now).await?),
         None => None,
     };
     let meanwhile = match inbox.rows.is_empty() && !is_new {
@@ -95,6 +95,13 @@ async fn shown(
         html! { (inbox.total()) @if inbox.total() == 1 { " needs" } @else { " need" } " you" };
     view.keys = KEYS;
     Ok(page.show(status, view).await)
+}
+
+/// The address of the row that is chosen after an action on this one: the next row, else the one before.
+fn after(asked: &InboxAsked, inbox: &Inbox, row: &InboxRow) -> String {
+    let place = inbox.rows.iter().position(|known| known.key == row.key).unwrap_or_default();
+    let next = inbox.rows.get(place + 1).or(place.checked_sub(1).and_then(|at| inbox.rows.get(at)));
+    asked.address(next.map_or("", |next| &next.key))
 }
 
 /// The rows that the reader asked for, without those that were put off.
@@ -135,19 +142,19 @@ fn kinds(asked: &InboxAsked, inbox: &Inbox) -> Markup {
     let first = Choice {
         href: "/".into(),
         word: "All",
-        count: Some(inbox.counts.values().sum()),
+        count: Some(inbox.counts.values().sum::<usize>().to_string()),
         is_current: asked.kind.is_empty() && asked.snoozed.is_empty(),
     };
     let choices = shown.map(|(kind, word)| Choice {
         href: format!("/?kind={}", kind.as_str()),
         word,
-        count: Some(count(kind)),
+        count: Some(count(kind).to_string()),
         is_current: asked.kind == kind.as_str(),
     });
     let put_off = (inbox.snoozed > 0 || !asked.snoozed.is_empty()).then(|| Choice {
         href: "/?snoozed=1".into(),
         word: "Snoozed",
-        count: Some(inbox.snoozed),
+        count: Some(inbox.snoozed.to_string()),
         is_current: !asked.snoozed.is_empty(),
     });
     html! { div.bar { (tabs("Kinds", [first].into_iter().chain(choices).chain(put_off))) } }
@@ -245,6 +252,9 @@ pub(super) struct SnoozeForm {
     key: String,
     #[serde(rename = "for")]
     long: String,
+    /// The page to go on with.
+    #[serde(default)]
+    next: String,
 }
 
 pub(super) async fn snooze(page: Page, Form(form): Form<SnoozeForm>) -> Response {
@@ -255,7 +265,7 @@ pub(super) async fn snooze(page: Page, Form(form): Form<SnoozeForm>) -> Response
         _ => SnoozeUntil::Changes { fingerprint: form.key.clone() },
     };
     match page.engine.snooze_set(&page.op(), Snooze { key: form.key, until }).await {
-        Ok(()) => done("/", "Put off. The row comes back by itself."),
+        Ok(()) => done(&form.next, "Put off. The row comes back by itself."),
         Err(error) => refused(&page, &error).await,
     }
 }

@@ -4,20 +4,23 @@ use callboard_domain::board::inbox::{InboxFact, InboxRow};
 use callboard_domain::board::plan::Plan;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::notes::lines_before_output;
 use callboard_domain::runs::steps::{RunStep, RunStepKind};
+use callboard_domain::task::attempt::AttemptState;
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::MailSeen;
 use callboard_engine::{At, EngineError, LogLine, LogQuery, MailBox, answerable};
 use maud::{Markup, html};
 
 use super::Page;
+use super::board::why_line;
 use super::frame::Screen;
 use super::inbox::looks;
 use super::job_verbs::answer_form;
 use super::mail::{Draft, letter, reply_form};
 use super::parts::{Tone, actor, ago, icon, lease, log_tail, note, pips, prose, span, title_link};
 use super::task::{TaskSeen, seen};
-use super::task_verbs::{Verb, form};
+use super::task_verbs::{Verb, form_to};
 
 /// How many lines of output stand beside a question.
 const LINES_SHOWN: usize = 6;
@@ -27,6 +30,8 @@ const PLANNED_SHOWN: usize = 20;
 /// The chosen row with everything that its verbs need.
 pub(super) struct InboxMatter<'r> {
     row: &'r InboxRow,
+    /// The page that follows an action: the next row.
+    next: String,
     now: Timestamp,
     task: Option<TaskSeen>,
     /// The run that asks, failed or is silent.
@@ -43,6 +48,7 @@ impl<'r> InboxMatter<'r> {
     pub async fn of(
         page: &Page,
         row: &'r InboxRow,
+        next: String,
         now: Timestamp,
     ) -> Result<InboxMatter<'r>, EngineError> {
         let (op, engine) = (page.op(), &page.engine);
@@ -52,6 +58,7 @@ impl<'r> InboxMatter<'r> {
         };
         let mut matter = Self {
             row,
+            next,
             now,
             task,
             job: None,
@@ -64,7 +71,7 @@ impl<'r> InboxMatter<'r> {
             InboxFact::Question { job, .. } | InboxFact::RunFailed { job, .. } => {
                 matter.job = Some(*job);
                 let window = engine.run_log_lines(&op, *job, &LogQuery::default()).await?.1;
-                matter.lines = window.map(|window| window.lines).unwrap_or_default();
+                matter.lines = window.map(|window| output(window.lines)).unwrap_or_default();
                 matter.answered = answered(&engine.job_look(&op, *job).await?.it.steps);
             }
             InboxFact::Silent | InboxFact::CheckStreak { .. } => {
@@ -73,7 +80,7 @@ impl<'r> InboxMatter<'r> {
                         engine.work_log_lines(&op, task.id, None, &LogQuery::default()).await?
                 {
                     matter.job = Some(log.job);
-                    matter.lines = log.window.lines;
+                    matter.lines = output(log.window.lines);
                 }
             }
             InboxFact::Plan { plan, .. } => matter.plan = gone(engine.plan_get(&op, *plan).await)?,
@@ -118,7 +125,7 @@ impl<'r> InboxMatter<'r> {
                 @if let Some(task) = task {
                     a.button href={ "/tasks/" (task.task().name()) } data-key="o" { (icon("words")) "Open the task" kbd { "o" } }
                 }
-                @if page.acts() { (snooze_form(row)) }
+                @if page.acts() { (snooze_form(row, &self.next)) }
             }
         }
     }
@@ -129,7 +136,7 @@ impl<'r> InboxMatter<'r> {
         let verbs = |verbs: &[Verb]| {
             html! {
                 @if let Some(task) = task.filter(|_| page.acts()) {
-                    div.row { @for verb in verbs { (form(page, task, *verb)) } }
+                    div.row { @for verb in verbs { (form_to(page, task, *verb, &self.next)) } }
                 }
             }
         };
@@ -158,6 +165,7 @@ impl<'r> InboxMatter<'r> {
             InboxFact::Approved => review("Open review and merge"),
             InboxFact::Review { .. } => html! {
                 @if let Some(words) = task.and_then(|task| task.card.card.review.as_ref()) { (prose(&words.summary)) }
+                @if let Some(why) = task.and_then(|task| task.why.as_ref()) { (why_line(why)) }
                 (review("Open review"))
             },
             InboxFact::VerificationFailed { reason } => html! {
@@ -223,7 +231,7 @@ impl<'r> InboxMatter<'r> {
                 }
                 @if let Some(command) = command { pre { (command) } }
                 @if page.acts() {
-                    (answer_form(page, job, number, "/"))
+                    (answer_form(page, job, number, &self.next))
                     p.faint { "No answer counts as no, and the agent goes on." }
                 }
             }
@@ -257,6 +265,9 @@ impl<'r> InboxMatter<'r> {
                         dt { "Attempt" } dd { "fence " (attempt.fence) ", began " (ago(attempt.started_at, task.now)) }
                     }
                     @if let Some(attempt) = live { dt { "Lease" } dd { (lease(attempt, task.now)) } }
+                    @if let Some(AttemptState::Live { heartbeat_at, progress, .. }) = attempt.map(|attempt| &attempt.state) {
+                        dt { "Heard" } dd { (ago(*heartbeat_at, task.now)) @if let Some(words) = progress { ": " bdi { (words) } } }
+                    }
                     @if !task.task().checks.is_empty() { dt { "Checks" } dd { (pips(&task.task().checks)) } }
                     @if allowed + refused > 0 {
                         dt { "Asked before" } dd { (allowed) " allowed, " (refused) " refused" }
@@ -265,6 +276,15 @@ impl<'r> InboxMatter<'r> {
             }
         }
     }
+}
+
+/// The lines that the agent printed. A window that begins later has no notes.
+fn output(mut lines: Vec<LogLine>) -> Vec<LogLine> {
+    if lines.first().is_some_and(|line| line.number == 1) {
+        let before = lines_before_output(lines.iter().map(|line| line.text.as_str()));
+        lines.drain(..before);
+    }
+    lines
 }
 
 /// `None` in the place of what was removed since the inbox was read.
@@ -296,7 +316,7 @@ fn planned(plan: &Plan) -> Markup {
     }
 }
 
-fn snooze_form(row: &InboxRow) -> Markup {
+fn snooze_form(row: &InboxRow, next: &str) -> Markup {
     // On a letter the key marks it as read.
     let has_key = !matches!(row.fact, InboxFact::Mail { .. });
     html! {
@@ -306,6 +326,7 @@ fn snooze_form(row: &InboxRow) -> Markup {
             }
             form.stack-tight method="post" action="/inbox/snooze" {
                 input type="hidden" name="key" value=(row.key);
+                input type="hidden" name="next" value=(next);
                 button.button name="for" value="hour" { "For an hour" }
                 button.button name="for" value="day" { "Until tomorrow" }
                 button.button name="for" value="change" { "Until it changes" }

@@ -19,7 +19,9 @@ use super::jobs::{short, state_badge, title, wait_words, what};
 use super::parts::{Tone, actor, ago, icon, lease, note};
 
 /// How many jobs are searched for the end of an id.
+/// People type the five last characters, as lists show them; among older jobs that end may not be unique.
 const SEARCHED_MAX: usize = 500;
+/// The keys of the page, in the order of the help.
 const KEYS: &[(&str, &str)] = &[
     ("y", "allow once what the agent asks for"),
     ("x", "refuse it"),
@@ -50,6 +52,7 @@ pub(super) async fn found(page: &Page, text: &str) -> Result<JobId, EngineError>
         return Ok(id);
     }
     let missing = || Refusal::JobNotFound { job: text.to_owned() }.into();
+    // An empty end would fit every job.
     if text.is_empty() || !text.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Err(missing());
     }
@@ -58,6 +61,7 @@ pub(super) async fn found(page: &Page, text: &str) -> Result<JobId, EngineError>
     let mut fits = jobs.iter().map(|seen| seen.job.id).filter(|id| id.to_string().ends_with(text));
     match (fits.next(), fits.next()) {
         (Some(id), None) => Ok(id),
+        // Two jobs with one end: neither is guessed.
         _ => Err(missing()),
     }
 }
@@ -111,6 +115,7 @@ pub(super) async fn shown(
     page.show(status, view).await
 }
 
+/// The title with the facts that tell this job from others.
 fn head(look: &At<JobLook>) -> Markup {
     let line = &look.it.line;
     let JobSeen { job, run } = &line.seen;

@@ -4,9 +4,10 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::runs::run::{ArtifactName, RunRecord};
+use callboard_domain::runs::delivery::destination;
+use callboard_domain::runs::run::{ArtifactName, Run, RunRecord};
 use callboard_engine::store::FileSpan;
-use callboard_engine::{ArtifactText, At, EngineError, JobLook, JobSeen};
+use callboard_engine::{ArtifactText, At, EngineError, JobLook, JobSeen, RunLimits};
 use maud::{Markup, html};
 
 use super::frame::Screen;
@@ -69,6 +70,7 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
                 dt { "Kind" } dd { (job.kind.as_str()) @if let Some(order) = order { ", " (order.role.as_str()) } }
                 @if let Some(order) = order { dt { "Asked by" } dd { (actor(&order.asked_by)) } }
                 @if let Some(attempt) = attempt { dt { "Agent" } dd { (actor(&attempt.actor)) } }
+                @if let Some(name) = &look.it.notes.executor { dt { "Executor" } dd { bdi { (name) } } }
                 @if let Some(model) = model { dt { "Model" } dd { bdi { (model) } } }
                 @if let Some(words) = order.and_then(|order| order.instructions.as_deref()) { dt { "Told" } dd { bdi { (words) } } }
                 @if let Some(run) = run {
@@ -76,9 +78,8 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
                         Some(machine) => bdi { (machine) },
                         None => "not chosen yet",
                     } }
-                    @if let Some(limit) = spec.and_then(|spec| spec.execution.timeout_s) {
-                        dt { "Time limit" } dd { (span(i64::from(limit) * 1000)) " a run" }
-                    }
+                    (confined(&look.it, run))
+                    @if let Some(limits) = look.it.limits { (limits_of(limits)) }
                     dt { "Given up at" } dd { (moment(run.expires_at)) }
                     dt { "Tokens" } dd { @match run.usage {
                         Some(used) => { (tokens(used.input_tokens)) " read, " (tokens(used.output_tokens)) " written" }
@@ -88,7 +89,11 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
                     @if let Some(pr) = &run.pr {
                         dt { "Pull request" } dd { (pr.forge) " " (pr.number) ", " (pr.status) ", " code { (pr.branch) } }
                     }
-                    @if run.webhook.is_some() { dt { "At the end" } dd { "a message to a webhook" } }
+                    @if let Some(exit) = &look.it.notes.exit { dt { "Exit code" } dd { (exit) @if run.attempt > 1 { ", run 1" } } }
+                    dt { "Webhook" } dd { @match &run.webhook {
+                        Some(webhook) => { "a message to " bdi { (destination(&webhook.url)) } " at the end" }
+                        None => span.faint { "none" },
+                    } }
                 }
                 @if let Some(branch) = attempt.and_then(|attempt| attempt.branch.as_deref()) { dt { "Branch" } dd { code { (branch) } } }
                 @if let Some(folder) = attempt.and_then(|attempt| attempt.worktree.as_deref()) { dt { "Worktree" } dd { code { (folder) } } }
@@ -97,6 +102,46 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
             }
         }
     }
+}
+
+/// How the run is confined, and the names of its variables, as the notes of its log say.
+fn confined(look: &JobLook, run: &Run) -> Markup {
+    let notes = &look.notes;
+    // The notes are those of the first run.
+    let first = if run.attempt > 1 { ", run 1" } else { "" };
+    html! {
+        dt { "Sandbox" }
+        dd { @match (notes.sandbox.as_slice(), run.started_at) {
+            ([], None) => span.faint { "known when the run begins" },
+            ([], Some(_)) => span.faint { "unknown: the run left no notes yet" },
+            (notes, _) => { (notes.join("; ")) (first) }
+        } }
+        @if !notes.variables.is_empty() {
+            dt { "Variables" }
+            dd { details {
+                summary { (notes.variables.len()) " names, no values" }
+                code { (notes.variables.join(" ")) }
+            } }
+        }
+    }
+}
+
+fn limits_of(limits: RunLimits) -> Markup {
+    let words =
+        |seconds: u64| span(i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX));
+    let run = limits.run_s.map(|seconds| format!("{} a run", words(seconds)));
+    let most = match limits.runs_max {
+        1 => "1 run".to_owned(),
+        many => format!("{many} runs"),
+    };
+    let parts = [
+        run,
+        Some(format!("{most} at most")),
+        Some(format!("{} for an answer", words(limits.answer_s))),
+        Some(format!("{} of silence", words(limits.lease_s.into()))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    html! { dt { "Limits" } dd { (parts.join(", ")) } }
 }
 
 /// An artifact as a download.

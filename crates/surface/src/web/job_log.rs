@@ -11,6 +11,7 @@ use super::log::{LogView, filters, lines};
 use super::query::address;
 
 /// The state of a job's page in its address.
+/// Every field is text: an address of an older version, or one that was edited, still shows the page.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct JobRequest {
     /// The run whose steps are shown; all runs without a number.
@@ -19,10 +20,12 @@ pub(super) struct JobRequest {
     /// The step whose output is shown: `agent`, or `check-1` for the first check.
     #[serde(default)]
     step: String,
+    /// The lines that are shown, as `181-680`, `181-` or `-680`; empty: the last ones.
     #[serde(default)]
     lines: String,
     #[serde(default)]
     find: String,
+    /// `1`: only lines that look like failures.
     #[serde(default)]
     errors: String,
     /// The page stays at the end of the log.
@@ -87,6 +90,7 @@ impl LogOf {
     pub fn parse(word: &str) -> Option<Self> {
         match word.strip_prefix("check-") {
             None => (word == "agent").then_some(Self::Agent),
+            // People count checks from 1, the core from 0.
             Some(number) => number.parse::<usize>().ok()?.checked_sub(1).map(Self::Check),
         }
     }
@@ -129,6 +133,7 @@ pub(super) async fn read(
                 Err(EngineError::Refused(refusal @ Refusal::CheckLogNotFound { .. })) => {
                     Err(format!("The log is not here: {}.", refusal.message()))
                 }
+                // An edit of the task may have taken the check away since the link was made.
                 Err(EngineError::Refused(Refusal::InvalidInput { .. })) => {
                     Err(format!("The task has no check {}.", index + 1))
                 }
@@ -158,6 +163,7 @@ impl JobLog {
         Some(window.bytes)
     }
 
+    /// The lines with their filters, or the sentence why there are none.
     pub fn shown(&self, look: &JobLook, asked: &JobRequest) -> Markup {
         let window = match &self.window {
             Ok(window) => window,
@@ -167,6 +173,7 @@ impl JobLog {
         let step = self.of.word();
         let kept = [("run", &*asked.run), ("step", &*step)];
         let kept: Vec<_> = kept.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+        // The log of a check is written when the check ends, so it never grows.
         let grows = self.of == LogOf::Agent && !job.is_over();
         let raw = format!("/jobs/{}/files/{}", job.id, self.of.file());
         let view = LogView {

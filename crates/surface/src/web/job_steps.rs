@@ -14,6 +14,7 @@ use super::parts::{Choice, Tone, ago, icon, pip, span, tabs};
 
 /// A bar is never narrower than this, in hundredths of a per cent.
 const BAR_MIN: i64 = 60;
+/// The whole width in hundredths of a per cent: whole numbers need no rounding of floats in the page.
 const WHOLE: i64 = 10_000;
 
 /// The steps as bars on one scale of time.
@@ -21,6 +22,7 @@ pub(super) fn steps(look: &At<JobLook>, asked: &JobRequest, chosen: LogOf) -> Ma
     let all = &look.it.steps;
     let first = all.first().map_or(look.now, |step| step.began_at);
     let ended = |step: &RunStep| step.ended_at.unwrap_or(look.now);
+    // A step that goes on ends now, so the scale grows while the job runs.
     let last = all.iter().map(ended).max().unwrap_or(look.now);
     let scale = Scale { first, length: last.0.saturating_sub(first.0) };
     // The words of a question that the reader chose; other words that are looked for choose no step.
@@ -63,6 +65,7 @@ pub(super) fn steps(look: &At<JobLook>, asked: &JobRequest, chosen: LogOf) -> Ma
 /// The runs of a job as tabs, where there are several. Their output is one log.
 fn runs(look: &At<JobLook>, asked: &JobRequest) -> Markup {
     let last = look.it.steps.iter().map(|step| step.run).max().unwrap_or(1);
+    // One run needs no choice.
     if last < 2 {
         return html! {};
     }
@@ -122,10 +125,12 @@ impl Scale {
     fn bar(&self, began: Timestamp, ended: Timestamp) -> (String, String) {
         let length = self.length.max(1);
         let at = |time: Timestamp| {
+            // A span is any number of microseconds, and the product must not overflow.
             let passed = i128::from(time.0.saturating_sub(self.first.0).clamp(0, length));
             (passed * i128::from(WHOLE) / i128::from(length)) as i64
         };
         let width = (at(ended) - at(began)).max(BAR_MIN);
+        // A bar of the least width at the end must not leave the picture.
         let start = at(began).min(WHOLE - width);
         let percent = |part: i64| format!("{}.{:02}%", part / 100, part % 100);
         (percent(start), percent(width))
@@ -144,6 +149,7 @@ fn unrun(look: &At<JobLook>) -> Vec<(usize, &Check)> {
     checks.filter(|(index, check)| check.is_command() && !ran(*index)).collect()
 }
 
+/// What a check does: its command, or what a person looks at.
 fn check_words(check: &Check) -> Markup {
     html! { @match &check.kind {
         CheckKind::Command { cmd, .. } => code { (cmd) },
@@ -157,6 +163,7 @@ fn step_words(look: &At<JobLook>, step: &RunStep) -> (Tone, Markup, Markup) {
     let JobSeen { job, run } = &line.seen;
     let is_open = step.ended_at.is_none();
     let glyph = |name: &str| html! { span.glyph { (icon(name)) } };
+    // A step that is over went well; steps that may fail have arms of their own.
     let over = |open: (Tone, &str)| match is_open {
         true => (open.0, glyph(open.1)),
         false => (Tone::Proved, glyph("done")),
@@ -180,6 +187,7 @@ fn step_words(look: &At<JobLook>, step: &RunStep) -> (Tone, Markup, Markup) {
             (tone, glyph, html! { "Held by processes of an earlier run" })
         }
         RunStepKind::Work => {
+            // Steps have no results. The one that ended together with the job shows how the job ended.
             let is_last = step.ended_at == look.it.steps.last().and_then(|last| last.ended_at);
             let (tone, glyph) = match &job.state {
                 // The run that ended the job did not end well.
@@ -200,6 +208,7 @@ fn step_words(look: &At<JobLook>, step: &RunStep) -> (Tone, Markup, Markup) {
         }
         RunStepKind::Question { number, granted } => {
             let known = run.as_ref().and_then(|run| run.question.as_ref());
+            // A run keeps its last question alone; for an earlier one only the number is known.
             let known = known.filter(|question| u64::from(question.number) == number);
             let (tone, word) = match granted {
                 None if is_open => (Tone::Person, "asks"),

@@ -25,6 +25,7 @@ use super::{Page, Screen, done, said};
 pub(super) fn question(page: &Page, look: &At<JobLook>) -> Markup {
     let seen = &look.it.line.seen;
     let Some(question) = asks(seen) else { return html! {} };
+    // An unanswered question is refused by time, so the reader sees how long there is.
     let left = look.it.answer_until.map(|until| until.ms_since(look.now).max(0));
     let words = html! {
         p {
@@ -43,6 +44,7 @@ pub(super) fn question(page: &Page, look: &At<JobLook>) -> Markup {
 
 /// The two answers to a question of an agent. `next` is the page that comes after the answer; the job's own without one.
 pub(super) fn answer_form(page: &Page, job: JobId, number: u32, next: &str) -> Markup {
+    // A button that a reader may not use says why, instead of failing after the click.
     if let Some(why) = why_not(page, PersonVerb::Answer) {
         return html! {
             p.row { button.button disabled { "Allow once" } button.button disabled { "Refuse" } span.faint { (why) } }
@@ -77,6 +79,7 @@ pub(super) fn verbs(page: &Page, look: &At<JobLook>) -> Markup {
                 }
             }
             @if job.is_over() && can_repeat(&line.seen) {
+                // `once` makes a double click, or a reload of the answer, queue one job.
                 form method="post" action=(action("again")) {
                     input type="hidden" name="once" value=(page.engine.fresh_id());
                     button.button data-busy="Queueing" { (icon("again")) "Run again" }
@@ -113,6 +116,7 @@ fn can_repeat(seen: &JobSeen) -> bool {
     })
 }
 
+/// The fields of all forms of a job; each form has some of them.
 #[derive(Default, Deserialize)]
 pub(super) struct JobForm {
     #[serde(default)]
@@ -158,10 +162,12 @@ async fn carry_out(
 ) -> Result<(JobId, String), EngineError> {
     let (engine, op) = (&page.engine, page.op());
     let needs = if verb == "answer" { PersonVerb::Answer } else { PersonVerb::RunAgent };
+    // Judged here as well: a form can be sent without its page.
     page.reader.rights.judge_verb("web", needs)?;
     match (verb, &*form.answer) {
         ("answer", answer @ ("yes" | "no")) => {
             let granted = answer == "yes";
+            // The number of the question that the reader saw: a newer question is not answered by this form.
             engine.run_answer(&op, id, form.number, granted).await?;
             let words = match granted {
                 true => "Allowed once. The agent goes on.",
@@ -184,6 +190,7 @@ async fn carry_out(
     }
 }
 
+/// The words after a cancellation, which may have come too late.
 fn canceled(is_new: bool, agent: Option<&Stopped>) -> &'static str {
     match (is_new, agent) {
         (false, None) => "The job was over already.",
@@ -194,6 +201,7 @@ fn canceled(is_new: bool, agent: Option<&Stopped>) -> &'static str {
 
 /// Queues the work of a job once more.
 async fn again(page: &Page, id: JobId, form: &JobForm) -> Result<JobId, EngineError> {
+    // A command under the form's id is carried out once.
     let op = once(page, &form.once)?;
     let JobSeen { job, run } = page.engine.job_see(&op, id).await?;
     let missing = || Refusal::JobNotFound { job: id.to_string() };

@@ -16,8 +16,11 @@ use super::Page;
 use super::frame::{Screen, View};
 use super::parts::{Choice, Tone, actor_named, age, badge, empty, icon, span, tabs, task_link};
 
+/// Jobs on the page; its last line says how to see others.
 const JOBS_SHOWN: usize = 100;
+/// Characters of an id in lists.
 const SHORT_CHARS: usize = 5;
+/// Characters of a machine's name in the table.
 const MACHINE_CHARS: usize = 12;
 const KEYS: &[(&str, &str)] = &[("j k", "next and previous job"), ("Enter", "open the job")];
 
@@ -58,6 +61,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<JobListRequest>) -> Res
     }
 }
 
+/// The choice of a state, as tabs.
 fn states(current: &str) -> Markup {
     let choice = |(word, title, _): (&str, &'static str, _)| Choice {
         href: if word.is_empty() { "/jobs".into() } else { format!("/jobs?state={word}") },
@@ -68,6 +72,7 @@ fn states(current: &str) -> Markup {
     tabs("Which jobs", STATES.map(choice))
 }
 
+/// The counts beside the title, over the jobs on the page.
 fn facts(lines: &[JobLine]) -> Markup {
     let count = |state| lines.iter().filter(|line| line.seen.job.state.as_str() == state).count();
     let asking = lines.iter().filter(|line| asks(&line.seen).is_some()).count();
@@ -104,9 +109,11 @@ fn table(found: &At<Vec<JobLine>>, state: &str) -> Markup {
     }
 }
 
+/// One job. Its link covers the title; the id is a second link, out of the order of tabs.
 fn row(line: &JobLine, now: Timestamp) -> Markup {
     let JobSeen { job, run } = &line.seen;
     let by = run.as_ref().and_then(|run| run.order.work()).map(|order| &order.asked_by);
+    // The machine that runs the job, else the only one that may.
     let machine = run.as_ref().and_then(|run| run.runs_on.as_deref().or(run.bound_to.as_deref()));
     html! {
         tr id=(job.id) {
@@ -134,6 +141,7 @@ fn why(line: &JobLine, now: Timestamp) -> Markup {
     if let Some(wait) = &line.wait {
         return line_of(Tone::Quiet, "clock", wait_words(wait, now));
     }
+    // The words of the run are clearer than the code of the reason.
     let said = run.as_ref().and_then(|run| run.summary.clone());
     let failed = match &job.state {
         JobState::Failed { reason, .. } => Some(said.clone().unwrap_or_else(|| reason.clone())),
@@ -192,6 +200,7 @@ pub(super) fn state_badge(seen: &JobSeen) -> Markup {
     badge(tone, glyph, word)
 }
 
+/// The tone, the glyph and the word of a state: colour is never the only sign.
 pub(super) fn state_words(state: &JobState) -> (Tone, &'static str, &'static str) {
     match state {
         JobState::Queued { .. } => (Tone::Quiet, "blocked", "Queued"),

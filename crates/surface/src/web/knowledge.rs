@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::knowledge::{CONFIDENCE_DEFAULT, KnowledgeEntry, KnowledgeId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::Scope;
 use callboard_domain::time::Timestamp;
 use callboard_engine::{
     At, EngineError, KnowledgeDraft, KnowledgeForce, KnowledgeLine, KnowledgeLook,
@@ -190,16 +191,35 @@ async fn shown(
                     placeholder="Search what is known" autocomplete="off" maxlength="2000" data-key="f";
             }
             div #states data-live { (states(asked, &found.it)) }
-            @if page.acts() { a.button.button-small.bar-end href="#write" data-key="w" { (icon("plus")) "Write one down" kbd { "w" } } }
+            @if page.acts() { @match may_not(page) {
+                None => a.button.button-small.bar-end href="#write" data-key="w" { (icon("plus")) "Write one down" kbd { "w" } },
+                Some(why) => span.row.bar-end { button.button.button-small disabled { (icon("plus")) "Write one down" } span.faint { (why) } },
+            } }
         }
         div #found data-live { (entries(page, asked, &found)) }
-        @if page.acts() { (write_form(page, form, older.as_ref(), fault)) }
+        // A refused form keeps what was typed.
+        @if writes(page) || fault.is_some() { (write_form(page, form, older.as_ref(), fault)) }
     };
     let mut view = View::of(Screen::Knowledge, Screen::Knowledge.title(), content);
     view.facts = facts(&found.it);
     view.keys = KEYS;
     view.twin = "callboard search \"…\"";
     page.show(status, view).await
+}
+
+/// Why the reader may not write entries down, if so.
+fn may_not(page: &Page) -> Option<String> {
+    match page.reader.rights.judge("web", Scope::KnowledgeWrite).err()? {
+        Refusal::ProfileDenied { needed, held, .. } => {
+            Some(format!("needs {}, you are {}", needed.as_str(), held.as_str()))
+        }
+        Refusal::AuthorizationDenied { scope, .. } => Some(format!("needs the scope {scope}")),
+        refusal => Some(refusal.message()),
+    }
+}
+
+fn writes(page: &Page) -> bool {
+    page.acts() && may_not(page).is_none()
 }
 
 fn facts(found: &KnowledgeLook) -> Markup {
@@ -216,7 +236,7 @@ fn states(asked: &KnowledgeRequest, found: &KnowledgeLook) -> Markup {
     let choices = KnowledgeForce::ALL.into_iter().zip(found.counts).map(|(force, count)| Choice {
         href: asked.path(&asked.tag, force),
         word: title_of(force),
-        count: Some(count).filter(|count| *count > 0),
+        count: (count > 0).then(|| count.to_string()),
         is_current: asked.force() == force,
     });
     tabs("Which entries", choices)
@@ -289,7 +309,7 @@ fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Times
                         span { "superseded by " a href=(path) { bdi { (newer.title) } } }
                     }
                     span.id title=(entry.id) { (short(&entry.id.to_string())) }
-                    @if page.acts() && entry.superseded_by.is_none() {
+                    @if writes(page) && entry.superseded_by.is_none() {
                         a href={ "/knowledge?supersedes=" (entry.id) "#write" } { "Supersede" span.hidden { " " (entry.title) } }
                     }
                 }

@@ -25,6 +25,7 @@ pub struct LogView<'v> {
 }
 
 impl LogView<'_> {
+    /// Whether lines are left out. Numbers of neighbours are then not known, and links ask for "up to" or "from".
     fn is_filtered(&self) -> bool {
         self.query.errors_only || !self.query.find.is_empty()
     }
@@ -36,6 +37,7 @@ impl LogView<'_> {
         address(self.kept, &more)
     }
 
+    /// The filter as fields of an address.
     fn filter(&self, errors_only: bool) -> impl Iterator<Item = (&str, &str)> {
         let errors = errors_only.then_some(("errors", "1"));
         let find = Some(("find", &*self.query.find)).filter(|(_, find)| !find.is_empty());
@@ -56,6 +58,7 @@ impl LogView<'_> {
         address(self.kept, &more)
     }
 
+    /// The address of the last lines under a filter.
     fn filtered(&self, errors_only: bool) -> String {
         address(self.kept, &self.filter(errors_only).collect::<Vec<_>>())
     }
@@ -141,6 +144,7 @@ pub fn tail(window: &LogWindow) -> Markup {
     }
 }
 
+/// How many lines match, and how many of them are on the page.
 fn matches(window: &LogWindow) -> String {
     match (window.matches, window.lines.len()) {
         (1, _) => "1 line matches.".into(),
@@ -149,6 +153,7 @@ fn matches(window: &LogWindow) -> String {
     }
 }
 
+/// Why no line is shown: nothing printed, nothing that matches, or a span beyond the end.
 fn empty(window: &LogWindow, view: &LogView<'_>) -> Markup {
     html! {
         p.limit {
@@ -164,6 +169,7 @@ fn empty(window: &LogWindow, view: &LogView<'_>) -> Markup {
     }
 }
 
+/// One numbered line. Its number is a link to itself, which people send to each other.
 fn line(line: &LogLine, view: &LogView<'_>) -> Markup {
     let number = line.number;
     let here = format!("#l{number}");
@@ -188,6 +194,7 @@ fn line(line: &LogLine, view: &LogView<'_>) -> Markup {
 
 /// The text with the words that were looked for marked.
 fn found(text: &str, find: &str) -> Markup {
+    // The places are found by the rule that filtered the lines, so every shown line has its mark.
     let places = places_of(find, text);
     let starts = std::iter::once(0).chain(places.iter().map(|place| place.end));
     let ends = places.iter().map(Some).chain(std::iter::once(None));

@@ -138,7 +138,7 @@ pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) ->
             div { button.button.button-main { "Open the board" } }
         }
         p.faint {
-            code { "callboard token add --actor human:NAME" } " makes a token. On the server's own machine "
+            "Every reader of this board needs a token. The person who runs the server makes one with " code { "callboard token add --actor human:NAME" } ". On the server's own machine "
             code { "callboard open" } " signs you in without a token."
         }
     };

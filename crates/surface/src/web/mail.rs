@@ -8,15 +8,20 @@ use axum::response::{IntoResponse, Redirect, Response};
 use callboard_domain::command::{MailReply, MailSend};
 use callboard_domain::crew::{AgentId, Mail, MailId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::MailSeen;
-use callboard_engine::{At, EngineError, MailBox, MailThread, MailThreads, answerable};
+use callboard_engine::{At, EngineError, LetterTask, MailBox, MailThread, MailThreads, answerable};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Screen, View};
 use super::jobs::short;
-use super::parts::{Choice, Tone, actor_named, age, ago, empty, icon, note, prose, tabs};
+use super::parts::{
+    Choice, Tone, actor, actor_named, age, ago, empty, icon, note, prose, tabs, task_link,
+    title_link,
+};
+use super::task_verbs::why_not;
 use super::{Page, inside, said};
 
 const MAILS_SHOWN: usize = 50;
@@ -146,7 +151,7 @@ fn listed(
     let choice = |box_of: MailBox, word, count: Option<usize>| Choice {
         href: path_of(box_of).into(),
         word,
-        count,
+        count: count.map(|count| count.to_string()),
         is_current: kind == box_of,
     };
     let unread = Some(found.it.unread as usize).filter(|unread| *unread > 0);
@@ -257,6 +262,7 @@ fn who(mail: &Mail) -> Markup {
 
 fn write_form(page: &Page, draft: &Draft) -> Markup {
     let mail = draft.mail.unwrap_or_else(|| MailId(page.engine.fresh_id()));
+    let why = why_not(page, PersonVerb::Write);
     html! {
         h2 #write { "Write to an agent" }
         @if let Some(words) = &draft.fault { (fault(words)) }
@@ -270,8 +276,11 @@ fn write_form(page: &Page, draft: &Draft) -> Markup {
             }
             div.field { label for="body" { "Text" } textarea.input #body name="body" rows="6" required { (draft.body) } }
             div.row {
-                button.button.button-main data-busy="Sending" { "Send" }
-                span.faint { "The agent reads the letter with its next step." }
+                button.button.button-main data-busy="Sending" disabled[why.is_some()] { "Send" }
+                span.faint { @match &why {
+                    Some(why) => (why),
+                    None => "The agent reads the letter with its next step.",
+                } }
             }
         }
     }
@@ -297,7 +306,7 @@ async fn one(
     draft: Draft,
 ) -> Response {
     match both(page, id, asked).await {
-        Ok((letters, found)) => {
+        Ok(Opened { letters, about, found }) => {
             let original = answerable(&letters.it, page.inbox().as_ref());
             let subject = letters.it.first().map_or("", |seen| &seen.mail.subject);
             let content = html! {
@@ -305,9 +314,9 @@ async fn one(
                     (listed(page, asked, &found, Some(&letters.it)))
                     div.split-pane { div.split-body {
                         p.phone { a href=(path_of(asked.kind())) { "All letters" } }
-                        (thread(page, id, &letters, asked.kind()))
+                        (thread(page, id, &letters, about.as_ref(), asked.kind()))
                         @if let Some(original) = original.filter(|_| page.acts()) {
-                            (reply_form(page, original, &draft))
+                            (answer_form(page, original, about.as_ref(), &draft))
                         }
                     } }
                 }
@@ -318,24 +327,48 @@ async fn one(
     }
 }
 
-async fn both(
-    page: &Page,
-    id: &str,
-    asked: &MailListRequest,
-) -> Result<(At<Vec<MailSeen>>, At<MailThreads>), EngineError> {
+/// A thread with its task, beside the list.
+struct Opened {
+    letters: At<Vec<MailSeen>>,
+    about: Option<LetterTask>,
+    found: At<MailThreads>,
+}
+
+async fn both(page: &Page, id: &str, asked: &MailListRequest) -> Result<Opened, EngineError> {
     let id = id.parse().map_err(|_| not_found("no such id"))?;
     let letters = page.engine.mail_thread(&page.op(), id, page.inbox().as_ref()).await?;
-    Ok((letters, threads(page, asked).await?))
+    let about = about(page, &letters.it).await?;
+    Ok(Opened { letters, about, found: threads(page, asked).await? })
+}
+
+/// The task of a thread. Its writer is the one that an answer goes to.
+pub(super) async fn about(
+    page: &Page,
+    letters: &[MailSeen],
+) -> Result<Option<LetterTask>, EngineError> {
+    let writer = answerable(letters, page.inbox().as_ref()).and_then(|mail| mail.from.as_ref());
+    page.engine.letter_task(&page.op(), letters, writer).await
 }
 
 /// The letters of a thread, oldest first.
-fn thread(page: &Page, chosen: &str, letters: &At<Vec<MailSeen>>, kind: MailBox) -> Markup {
+fn thread(
+    page: &Page,
+    chosen: &str,
+    letters: &At<Vec<MailSeen>>,
+    about: Option<&LetterTask>,
+    kind: MailBox,
+) -> Markup {
     let subject = letters.it.first().map_or("", |seen| &seen.mail.subject);
     let count = letters.it.len();
     html! {
         div #letter data-live {
+            @if about.is_some() || count > 1 {
+                p.dots.faint {
+                    @if let Some(about) = about { span { (title_link(&about.task)) } (task_link(about.task.name())) }
+                    @if count > 1 { span { (count) " letters" } }
+                }
+            }
             h1 { bdi { (subject) } }
-            @if count > 1 { p.faint { (count) " letters" } }
             @for seen in &letters.it { (letter(page, seen, seen.mail.id.to_string() == chosen, kind, letters.now)) }
         }
     }
@@ -367,9 +400,17 @@ pub(super) fn letter(
     }
 }
 
+/// The answer to a letter, where its thread is not open.
 pub(super) fn reply_form(page: &Page, original: &Mail, draft: &Draft) -> Markup {
+    answer_form(page, original, None, draft)
+}
+
+/// The answer to a letter. It is offered to the agent that holds the letter's task now as well.
+fn answer_form(page: &Page, original: &Mail, about: Option<&LetterTask>, draft: &Draft) -> Markup {
     let mail = draft.mail.unwrap_or_else(|| MailId(page.engine.fresh_id()));
     let to = original.from.as_ref().map_or("", AgentId::as_str);
+    let also = about.and_then(|about| Some((about.task.name(), about.also.as_ref()?)));
+    let why = why_not(page, PersonVerb::Write);
     html! {
         section.box {
             h2.box-head { "Answer" }
@@ -378,9 +419,19 @@ pub(super) fn reply_form(page: &Page, original: &Mail, draft: &Draft) -> Markup 
                 input type="hidden" name="mail" value=(mail);
                 label.hidden for="body" { "Text" }
                 textarea.input #body name="body" rows="4" required data-key="R" placeholder={ "To " (to) } { (draft.body) }
+                @if let Some((task, also)) = also {
+                    input type="hidden" name="also_mail" value=(MailId(page.engine.fresh_id()));
+                    label.row {
+                        input type="checkbox" name="also" value=(also) checked;
+                        span { "also to " (actor(also)) ", who holds " (task) " now" }
+                    }
+                }
                 div.row {
-                    button.button.button-main data-busy="Sending" { "Send the answer" }
-                    span.faint { "The letter then counts as read." }
+                    button.button.button-main data-busy="Sending" disabled[why.is_some()] { "Send to " bdi { (to) } }
+                    span.faint { @match &why {
+                        Some(why) => (why),
+                        None => "The letter then counts as read.",
+                    } }
                 }
             }
         }
@@ -422,6 +473,11 @@ pub(super) struct Written {
     subject: String,
     #[serde(default)]
     body: String,
+    /// The agent that gets the answer as well, as the form offered it, and the id of its letter.
+    #[serde(default)]
+    also: String,
+    #[serde(default)]
+    also_mail: String,
 }
 
 impl Written {
@@ -480,7 +536,26 @@ async fn answered(page: &Page, id: &str, form: &Written) -> Result<Mail, EngineE
     let reply = MailReply { mail, original, by: page.inbox(), body: form.body() };
     let sent = page.engine.mail_reply(&page.op(), reply).await?;
     page.engine.mail_read(&page.op(), original, page.inbox()).await?;
+    if !form.also.is_empty() {
+        pass_on(page, &sent, form).await?;
+    }
     Ok(sent)
+}
+
+/// Sends the words of an answer to the agent that the form named, if that agent still holds the task. A task that went
+/// on to another agent since is not told anything: the person chose whom to tell.
+async fn pass_on(page: &Page, sent: &Mail, form: &Written) -> Result<(), EngineError> {
+    let op = page.op();
+    let mail = form.also_mail.parse().map_err(|_| not_found("no such id"))?;
+    let letters = page.engine.mail_thread(&op, sent.id, page.inbox().as_ref()).await?.it;
+    let Some(about) = about(page, &letters).await? else { return Ok(()) };
+    match about.also.filter(|also| also.as_str() == form.also) {
+        Some(also) => {
+            let words = (mail, &*sent.subject, form.body());
+            page.engine.letter_pass_on(&op, &also, about.task.id, words).await
+        }
+        None => Ok(()),
+    }
 }
 
 fn not_found(mail: &str) -> EngineError {

@@ -41,6 +41,7 @@ mod review;
 mod review_bar;
 mod review_checks;
 mod review_diff;
+mod review_merge;
 mod review_panels;
 mod review_verbs;
 mod search;
@@ -48,8 +49,12 @@ mod settings;
 mod settings_tokens;
 mod settings_webhooks;
 mod stats;
+mod stats_by;
 mod task;
+mod task_feed;
 mod task_form;
+mod task_new;
+mod task_side;
 mod task_verbs;
 mod timeline;
 
@@ -151,7 +156,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/inbox/snooze", post(inbox::snooze))
         .route("/board", get(board::show))
         .route("/board/bulk", post(board::bulk))
-        .route("/tasks/new", get(task_form::new).post(task_form::create))
+        .route("/tasks/new", get(task_new::new).post(task_new::create))
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/review", get(review::show))
         .route("/tasks/{id}/review/{verb}", post(review_verbs::act))
@@ -290,6 +295,7 @@ fn said(error: &EngineError) -> (StatusCode, String) {
                 | Refusal::JobNotFound { .. }
                 | Refusal::PlanNotFound { .. }
                 | Refusal::CheckLogNotFound { .. }
+                | Refusal::RemovedByRetention { .. }
                 | Refusal::AgentNotFound { .. } => StatusCode::NOT_FOUND,
                 Refusal::InvalidInput { .. } | Refusal::InvalidSetting { .. } => {
                     StatusCode::BAD_REQUEST

@@ -18,6 +18,7 @@ use flate2::write::GzEncoder;
 /// A shorter answer fits into one or two packets as it is.
 const BYTES_MIN: usize = 2 * 1024;
 /// Pages are bounded far below this.
+/// The bound only keeps a fault from filling the memory.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
@@ -40,6 +41,7 @@ pub(super) async fn pages(request: Request, next: Next) -> Response {
     if text.len() < BYTES_MIN {
         return Response::from_parts(parts, Body::from(text));
     }
+    // The length was that of the plain text.
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_ENCODING, GZIP);
     Response::from_parts(parts, Body::from(gzip(&text, Compression::fast())))
@@ -48,9 +50,11 @@ pub(super) async fn pages(request: Request, next: Next) -> Response {
 /// Whether the browser says that the reader, or a page of this board, asked.
 fn is_asked_here(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
+    // `none`: typed or from a bookmark. A client that does not send the header gets plain pages.
     site.is_some_and(|site| site == "same-origin" || site == "none")
 }
 
+/// RFC 9110: `gzip;q=0` refuses the coding.
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(header::ACCEPT_ENCODING).iter();
     let mut taken = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
@@ -61,6 +65,7 @@ pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
+/// A text packed in memory.
 pub(super) fn gzip(text: &[u8], level: Compression) -> Vec<u8> {
     let mut pack = GzEncoder::new(Vec::new(), level);
     let packed = pack.write_all(text).and_then(|()| pack.finish());

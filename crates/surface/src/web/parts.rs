@@ -168,21 +168,33 @@ pub(super) fn actor(actor: &Actor) -> Markup {
 }
 
 pub(super) fn actor_named(whole: &str) -> Markup {
+    let kind = whole.split_once(':').map_or("", |(kind, _)| kind);
+    let name = bare_name(whole);
+    html! {
+        span.actor {
+            (avatar(whole))
+            @if !matches!(kind, "" | "runner" | "system") { span.hidden { (kind) " " } }
+            span title=(whole) { bdi { (name) } }
+        }
+    }
+}
+
+/// The name of an actor without its kind. A machine's name tells a reader nothing.
+pub(super) fn bare_name(whole: &str) -> &str {
+    match whole.split_once(':').unwrap_or(("", whole)) {
+        ("runner", _) => "runner",
+        ("system", _) => "Callboard",
+        (_, name) => name,
+    }
+}
+
+/// The sign of an actor: a square for agents, a circle for people.
+pub(super) fn avatar(whole: &str) -> Markup {
     let (kind, name) = whole.split_once(':').unwrap_or(("", whole));
     let hue = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte)) % 6 + 1;
     let person = if kind == "human" { " avatar-person" } else { "" };
-    // A machine's name tells a reader nothing; the title has it.
-    let (kind, name) = match kind {
-        "runner" => ("", "runner"),
-        "system" => ("", "Callboard"),
-        _ => (kind, name),
-    };
     html! {
-        span.actor {
-            span class={ "avatar hue-" (hue) (person) } aria-hidden="true" { (initials(name)) }
-            @if !kind.is_empty() { span.hidden { (kind) " " } }
-            span title=(whole) { bdi { (name) } }
-        }
+        span class={ "avatar hue-" (hue) (person) } aria-hidden="true" { (initials(bare_name(whole))) }
     }
 }
 
@@ -323,7 +335,7 @@ pub(super) fn empty(glyph: &str, title: &str, words: &Markup) -> Markup {
 pub(super) struct Choice<'a> {
     pub href: String,
     pub word: &'a str,
-    pub count: Option<usize>,
+    pub count: Option<String>,
     pub is_current: bool,
 }
 

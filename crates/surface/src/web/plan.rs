@@ -10,6 +10,7 @@ use callboard_domain::board::plan::{
 };
 use callboard_domain::ids::IdKind;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::{EngineError, PlanOverlap};
@@ -18,7 +19,7 @@ use maud::{Markup, html};
 use super::frame::{Screen, View};
 use super::parts::{State, Tone, actor, ago, icon, note, prose, task_link, title_link};
 use super::plans::{count, name, short, state_badge};
-use super::task_verbs::{once, plain};
+use super::task_verbs::{once, plain, why_not};
 use super::{Page, done, said};
 
 const KEYS: &[(&str, &str)] = &[("a", "make the tasks"), ("b", "put the plan away")];
@@ -80,14 +81,16 @@ async fn shown(
     words: &Words,
 ) -> Response {
     let plan = &seen.plan;
-    let decides = page.acts() && plan.state == PlanState::Draft;
+    let why = why_not(page, PersonVerb::DecidePlan);
+    let is_open = page.acts() && plan.state == PlanState::Draft;
+    let decides = is_open && why.is_none();
     let content = html! {
         @if let Some(fault) = fault {
             div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (fault) " Nothing was changed." } })) }
         }
         div.head-row {
             div #head data-live { (head(seen)) }
-            @if decides { (verbs(page, plan)) }
+            @if is_open { (verbs(page, plan, why.as_deref())) }
         }
         div.sided {
             div.stack {
@@ -135,12 +138,22 @@ fn head(seen: &PlanPage) -> Markup {
     }
 }
 
-fn verbs(page: &Page, plan: &Plan) -> Markup {
+/// The two decisions. For a reader who may not decide they stay, with the reason.
+fn verbs(page: &Page, plan: &Plan, why: Option<&str>) -> Markup {
     let fresh = || page.engine.fresh_id();
     let make = match plan.tasks.len() {
         1 => "Make this task".to_owned(),
         many => format!("Make these {many} tasks"),
     };
+    if let Some(why) = why {
+        return html! {
+            section.acts.row aria-label="Your decision" {
+                span.faint { (why) }
+                button.button disabled { (icon("back")) "Put away" }
+                button.button.button-main disabled { (icon("check")) (make) }
+            }
+        };
+    }
     html! {
         section.acts.row aria-label="Your decision" {
             form #away method="post" action={ "/plans/" (plan.id) "/reject" } {
@@ -335,6 +348,7 @@ async fn carry_out(
     words: &Words,
 ) -> Result<String, EngineError> {
     let key = fields.iter().find(|(field, _)| field == "once").map_or("", |(_, key)| key);
+    page.reader.rights.judge_verb("web", PersonVerb::DecidePlan)?;
     let op = once(page, key)?;
     match verb {
         "approve" => {

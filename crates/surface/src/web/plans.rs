@@ -12,6 +12,7 @@ use super::Page;
 use super::frame::{Screen, View};
 use super::parts::{Choice, Tone, actor, ago, badge, empty, tabs};
 
+/// The newest plans; the counts of the tabs are over these.
 const PLANS_SHOWN: usize = 100;
 
 #[derive(Default, Deserialize)]
@@ -27,18 +28,19 @@ pub(super) async fn list(page: Page, Query(asked): Query<PlanListRequest>) -> Re
     };
     let now = page.engine.now();
     let states = [("draft", "To decide"), ("approved", "Made"), ("rejected", "Put away")];
+    // An unknown word in the address shows all plans.
     let chosen = states.iter().find(|(state, _)| *state == asked.state).map(|(state, _)| *state);
     let of = |state: &str| plans.iter().filter(|plan| plan.state.as_str() == state).count();
     let mut choices = vec![Choice {
         href: Screen::Plans.path().into(),
         word: "All",
-        count: Some(plans.len()),
+        count: Some(plans.len().to_string()),
         is_current: chosen.is_none(),
     }];
     choices.extend(states.map(|(state, word)| Choice {
         href: format!("{}?state={state}", Screen::Plans.path()),
         word,
-        count: Some(of(state)),
+        count: Some(of(state).to_string()),
         is_current: chosen == Some(state),
     }));
     let shown: Vec<&Plan> = plans
@@ -103,6 +105,7 @@ fn plan_item(plan: &Plan, now: Timestamp) -> Markup {
     }
 }
 
+/// `1 task`, `2 tasks`.
 pub(super) fn count(n: usize, word: &str) -> String {
     format!("{n} {word}{}", if n == 1 { "" } else { "s" })
 }

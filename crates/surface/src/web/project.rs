@@ -9,6 +9,7 @@ use super::{Page, done};
 
 #[derive(Deserialize)]
 pub(super) struct ProjectForm {
+    /// The id of the project; the engine judges whether the reader may open it.
     project: i64,
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn address(kept: Kept<'_>, more: &[(&str, &str)]) -> String {
 }
 
 /// A value for the query of an address.
-fn encoded(value: &str) -> String {
+pub(crate) fn encoded(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {

@@ -3,30 +3,34 @@
 
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use callboard_domain::actor::Actor;
 use callboard_domain::board::card::ReviewState;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::review::follow::DraftSeen;
+use callboard_domain::review::merging::MergeOutcome;
+use callboard_domain::review::range::CommitRange;
 use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{LastLook, ViewedFile, judge_object};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
-use callboard_engine::ports::{ChangesQuery, PatchWish};
+use callboard_engine::ports::{ChangesQuery, PatchWish, WorkCommit};
 use callboard_engine::{
-    EngineError, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges, WorkspaceFault,
+    EngineError, MergeSeen, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges,
+    WorkspaceFault,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Screen, View};
 use super::parts::{State, Tone, actor, ago, note, span};
-use super::query::address;
+use super::query::{address, encoded};
 use super::review_bar::decide;
 use super::review_checks::{CheckTail, tails};
 use super::review_diff::diff_of;
+use super::review_merge::merge_lines;
 use super::review_panels::panels;
 use super::review_verbs::ReviewForm;
 use super::task::found;
@@ -58,6 +62,14 @@ pub(super) struct ReviewAsked {
     /// `last`: only changes since the reader's last look. A commit: only changes since that.
     #[serde(default)]
     pub since: String,
+    /// `A..B`: only changes between two commits of the work.
+    #[serde(default)]
+    pub range: String,
+    /// The two commits of the form that chooses a range; the page leads on to `range`.
+    #[serde(default)]
+    first: String,
+    #[serde(default)]
+    last: String,
     /// One file, by its path.
     #[serde(default)]
     pub file: String,
@@ -86,6 +98,23 @@ impl ReviewAsked {
         }
     }
 
+    /// The two commits of `range`, each a commit of the work in one repository.
+    fn range_in(&self, commits: &[Vec<WorkCommit>]) -> Result<Option<(String, String)>, Refusal> {
+        if self.range.is_empty() {
+            return Ok(None);
+        }
+        let range = CommitRange::parse(&self.range)?;
+        let mut fault = Refusal::invalid_field("range", "this work has no commits here");
+        for commits in commits {
+            let ids: Vec<String> = commits.iter().map(|commit| commit.id.clone()).collect();
+            match range.within(&ids) {
+                Ok((from, to)) => return Ok(Some((from.to_owned(), to.to_owned()))),
+                Err(refused) => fault = refused,
+            }
+        }
+        Err(fault)
+    }
+
     /// Whether the address names a commit.
     pub fn since_commit(&self) -> bool {
         judge_object("since", &self.since).is_ok()
@@ -93,7 +122,12 @@ impl ReviewAsked {
 
     /// The parts of the query that links keep.
     pub fn kept(&self) -> Vec<(&str, &str)> {
-        let fields = [("since", &*self.since), ("view", &*self.view), ("ws", &*self.ws)];
+        let fields = [
+            ("since", &*self.since),
+            ("range", &*self.range),
+            ("view", &*self.view),
+            ("ws", &*self.ws),
+        ];
         fields.into_iter().filter(|(_, value)| !value.is_empty()).collect()
     }
 }
@@ -118,6 +152,12 @@ pub(super) struct Reviewing {
     pub next: Option<Task>,
     /// The tasks that wait for this one alone.
     pub lets_start: Vec<Task>,
+    /// The commits of the work in each repository, the newest first, then the commit at which the work begins.
+    pub commits: Vec<Vec<WorkCommit>>,
+    /// The two commits between which changes are shown.
+    pub range: Option<(String, String)>,
+    /// The merge that runs, or ended a short time ago.
+    pub merging: Option<MergeSeen>,
 }
 
 impl Reviewing {
@@ -141,7 +181,12 @@ impl Reviewing {
         self.viewed.iter().any(|viewed| viewed.path == path && Some(&*viewed.blob) == blob)
     }
 
+    /// The head of the work, whichever part of it is shown.
     pub fn head(&self) -> Option<&str> {
+        if self.range.is_some() {
+            let looked = self.seen.work.iter().find_map(|work| work.looked.as_ref().ok());
+            return looked.map(|look| look.state.head.as_str());
+        }
         self.changes.iter().flatten().next().map(|part| part.changes.head.as_str())
     }
 
@@ -178,6 +223,12 @@ pub(super) async fn show(
     Path(text): Path<String>,
     Query(asked): Query<ReviewAsked>,
 ) -> Response {
+    if !asked.first.is_empty() && !asked.last.is_empty() {
+        let range = format!("{}..{}", asked.first, asked.last);
+        let kept: Vec<_> = asked.kept().into_iter().filter(|(name, _)| *name != "since").collect();
+        let query = address(&kept, &[("range", &range)]);
+        return Redirect::to(&format!("/tasks/{}/review{query}", encoded(&text))).into_response();
+    }
     match found(&page, &text).await {
         Ok(id) => shown(&page, id, &asked, StatusCode::OK, |_| None).await,
         Err(error) => page.failure(Screen::Board, &error).await,
@@ -198,13 +249,20 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         },
         path => PatchWish::File(path.to_owned()),
     };
+    let commits = page.engine.review_commits(&op, &seen).await?;
+    let range = asked.range_in(&commits)?;
+    let (since, until) = match &range {
+        Some((from, to)) => (Some(from.clone()), Some(to.clone())),
+        None => (asked.since(look.as_ref()).map(str::to_owned), None),
+    };
+    let merging = page.engine.merge_seen(&op, id)?.filter(|merge| is_news(merge, &seen));
     let query = ChangesQuery {
-        since: asked.since(look.as_ref()).map(str::to_owned),
+        since,
+        until,
         ignore_space: asked.ws == "0",
         context: asked.context.unwrap_or(3).min(1_000),
         patch,
         texts: true,
-        ..ChangesQuery::default()
     };
     let (changes, overlaps) = tokio::join!(
         page.engine.review_changes(&op, &seen, &query),
@@ -240,7 +298,22 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         overlaps,
         next,
         lets_start,
+        commits,
+        range,
+        merging,
     })
+}
+
+/// Whether the end of a merge still says something: a failure is over once the task went on or got another verdict.
+fn is_news(merge: &MergeSeen, seen: &ReviewSeen) -> bool {
+    let (task, review) = (&seen.card.record.task, seen.card.card.review.as_ref());
+    let decided = review.and_then(|review| review.decided_at);
+    match &merge.outcome {
+        Some(MergeOutcome::Failed { .. }) => {
+            task.phase == Phase::Review && decided.is_none_or(|at| at <= merge.began_at)
+        }
+        Some(MergeOutcome::Merged { .. }) | None => true,
+    }
 }
 
 /// The page of a review. `fault` is the note about a form that was refused.
@@ -251,19 +324,34 @@ async fn shown(
     status: StatusCode,
     fault: impl FnOnce(&Reviewing) -> Option<Markup>,
 ) -> Response {
-    let reviewing = match reviewing(page, id, asked).await {
+    let (mut asked, mut status, mut bad_range) = (asked.clone(), status, None);
+    let found = match reviewing(page, id, &asked).await {
+        // A range that is no part of the work: all of the work stands below the reason.
+        Err(EngineError::Refused(refusal @ Refusal::InvalidInput { .. }))
+            if !asked.range.is_empty() =>
+        {
+            asked.range.clear();
+            (status, bad_range) = (StatusCode::BAD_REQUEST, Some(refusal.message()));
+            reviewing(page, id, &asked).await
+        }
+        found => found,
+    };
+    let reviewing = match found {
         Ok(reviewing) => reviewing,
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
     let task = reviewing.task();
-    let diff = diff_of(page, &reviewing, asked).await;
+    let diff = diff_of(page, &reviewing, &asked).await;
     let content = html! {
         @if let Some(note) = fault(&reviewing) { div.pad-top { (note) } }
+        @if let Some(words) = bad_range {
+            div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) ". All changes are shown." } })) }
+        }
         div #review-head data-live data-head=[reviewing.head()] {
-            (head(&reviewing)) (panels(page, &reviewing))
+            (head(&reviewing)) (merge_lines(&reviewing)) (panels(page, &reviewing))
         }
         (moved_line(&reviewing))
-        (decide(page, &reviewing, asked))
+        (decide(page, &reviewing, &asked))
         (diff)
     };
     let mut view = View::of(Screen::Board, &task.title, content);
@@ -344,10 +432,16 @@ pub(super) async fn refused(
         }
         _ => {
             let (status, words) = said(error);
-            let words = html! { p role="alert" { (words) " Nothing was changed." } };
+            let untouched = if is_merge(verb, form) { "published" } else { "changed" };
+            let words = html! { p role="alert" { (words.trim_end_matches('.')) ". Nothing was " (untouched) "." } };
             shown(page, id, &asked, status, |_| Some(note(Tone::Failed, "warn", &words))).await
         }
     }
+}
+
+/// Whether a form asked for a merge.
+fn is_merge(verb: &str, form: &ReviewForm) -> bool {
+    verb == "merge" || (verb == "approve" && !form.merge.is_empty())
 }
 
 /// Which verdict the reader saw, which one stands now, and one button to go on.

@@ -3,6 +3,7 @@
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::PersonVerb;
 use callboard_engine::merge_message;
+use callboard_engine::ports::WorkCommit;
 use maud::{Markup, html};
 
 use super::Page;
@@ -38,14 +39,16 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
 
 /// All changes, or those since the reader's last look.
 fn shown_changes(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
-    let (here, since_last) = (reviewing.address(), asked.since == "last");
-    let since_commit = asked.since_commit();
+    let (here, since_last) = (reviewing.address(), asked.since == "last" && asked.range.is_empty());
+    let since_commit = asked.since_commit() && asked.range.is_empty();
+    let is_all = !since_last && !since_commit && asked.range.is_empty();
+    let has_commits = reviewing.commits.iter().any(|commits| commits.len() > 2);
     let ways = [("view", &*asked.view), ("ws", &*asked.ws)];
     let ways: Vec<_> = ways.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     html! {
-        @if reviewing.look.is_some() || since_commit {
+        @if reviewing.look.is_some() || since_commit || has_commits || reviewing.range.is_some() {
             nav.segments aria-label="Which changes" {
-                a href={ (here) (address(&ways, &[])) } aria-current=[(!since_last && !since_commit).then_some("page")] { "All" }
+                a href={ (here) (address(&ways, &[])) } aria-current=[is_all.then_some("page")] { "All" }
                 @if reviewing.look.is_some() {
                     a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
                         "Since your last look"
@@ -54,6 +57,55 @@ fn shown_changes(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
                 @if since_commit {
                     a href={ (here) (address(&ways, &[("since", &asked.since)])) } aria-current="page" { "Since " (short(&asked.since)) }
                 }
+                @if let Some((from, to)) = &reviewing.range {
+                    a href={ (here) (address(&ways, &[("range", &asked.range)])) } aria-current="page" {
+                        (short(from)) " to " (short(to))
+                    }
+                }
+            }
+            @if has_commits { (choose_range(reviewing, &ways)) }
+        }
+    }
+}
+
+/// The form that chooses two commits of the work. A range lies in one repository.
+fn choose_range(reviewing: &Reviewing, ways: &[(&str, &str)]) -> Markup {
+    let commits = || reviewing.commits.iter().flatten();
+    let is_last = |id: &str| match &reviewing.range {
+        Some((_, to)) => to == id,
+        None => commits().next().is_some_and(|commit| commit.id == id),
+    };
+    let is_first = |id: &str| match &reviewing.range {
+        Some((from, _)) => from == id,
+        None => reviewing
+            .commits
+            .first()
+            .and_then(|all| all.last())
+            .is_some_and(|commit| commit.id == id),
+    };
+    let choice = |commit: &WorkCommit, is_chosen: bool| {
+        html! {
+            option value=(commit.id) selected[is_chosen] {
+                (short(&commit.id)) " " @if commit.subject.is_empty() { "where the work begins" } @else { (commit.subject) }
+            }
+        }
+    };
+    html! {
+        details.menu.verb {
+            summary.button.button-bare.button-small { "Commits" }
+            form.stack-tight action=(reviewing.address()) {
+                @for (name, value) in ways { input type="hidden" name=(name) value=(value); }
+                div.field {
+                    label for="range-first" { "Changes after" }
+                    select.input #range-first name="first" { @for commit in commits() { (choice(commit, is_first(&commit.id))) } }
+                }
+                div.field {
+                    label for="range-last" { "up to" }
+                    select.input #range-last name="last" {
+                        @for commit in commits().filter(|commit| !commit.subject.is_empty()) { (choice(commit, is_last(&commit.id))) }
+                    }
+                }
+                button.button.button-main { "Show these changes" }
             }
         }
     }
@@ -115,6 +167,9 @@ fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
             (true, None) => "The task is closed.",
             (false, _) => "The agent is still at work.",
         } } };
+    }
+    if reviewing.merging.as_ref().is_some_and(|seen| seen.outcome.is_none()) {
+        return html! { span.soft { "The merge runs; its steps stand above." } };
     }
     if !page.acts() {
         return html! { span.soft { "Sign in to decide: " code { "callboard open" } } };

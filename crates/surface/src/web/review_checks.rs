@@ -22,6 +22,7 @@ use super::task_verbs::why_not;
 /// How many lines of a log stand beside a check.
 const TAIL_LINES: usize = 12;
 /// The logs of so many failing checks are read.
+/// Each log is read from disk or from the store while the reader waits.
 const TAILS_MAX: usize = 5;
 
 /// The end of the log of a check that fails.
@@ -33,12 +34,14 @@ pub(super) struct CheckTail {
 
 /// Reads the ends of the logs of failing checks.
 pub(super) async fn tails(page: &Page, task: &Task) -> Vec<CheckTail> {
+    // A manual check has no log, and the log of a check that passed is a click away.
     let is_failed = |check: &Check| check.is_command() && check.result() == "fail";
     let failed = task.checks.iter().enumerate().filter(|(_, check)| is_failed(check));
     let mut tails = Vec::new();
     for (index, _) in failed.take(TAILS_MAX) {
         let query = LogQuery::default();
         let read = page.engine.check_log_lines(&page.op(), task.id, index, &query).await;
+        // A log that cannot be read does not keep the review from being shown.
         tails.push(CheckTail { index, window: read.ok().map(|log| log.window) });
     }
     tails
@@ -101,12 +104,14 @@ fn run_form(page: &Page, panel: &CheckPanel<'_>, index: Option<usize>) -> Markup
     }
 }
 
+/// One check: result, words, duration, its forms, and the end of its log.
 fn line(page: &Page, panel: &CheckPanel<'_>, index: usize, check: &Check) -> Markup {
     let task = panel.task;
     let is_open = !task.phase.is_closed();
     let tail = panel.tails.iter().find(|tail| tail.index == index);
     let word = match (check.result(), check.is_command()) {
         ("pending", true) => "not run",
+        // A manual check waits for a person, who reads this page.
         ("pending", false) => "yours",
         (result, _) => result,
     };
@@ -153,6 +158,7 @@ fn about(now: Timestamp, verdict: &Verdict) -> Markup {
     }
 }
 
+/// The person's judgement of a manual check. The words say that the person looked, not that a button was pressed.
 fn attest_form(page: &Page, panel: &CheckPanel<'_>, index: usize) -> Markup {
     let denied = why_not(page, PersonVerb::Attest);
     html! {
@@ -172,6 +178,7 @@ fn tail_of(task: &Task, tail: &CheckTail) -> Markup {
         return html! { p.limit { "The log of this run is not on this machine." } };
     };
     let skipped = window.lines.len().saturating_sub(TAIL_LINES);
+    // The window holds more lines than the panel has room for.
     let last = LogWindow { lines: window.lines[skipped..].to_vec(), ..window.clone() };
     html! {
         (log::tail(&last))
@@ -182,6 +189,7 @@ fn tail_of(task: &Task, tail: &CheckTail) -> Markup {
     }
 }
 
+/// The page with the whole log of a check.
 fn log_address(task: &Task, index: usize) -> String {
     format!("/tasks/{}/checks/{index}", task.name())
 }
@@ -232,6 +240,7 @@ pub(super) async fn log_page(
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
     let task = &record.it.task;
+    // The task was read before the log, and an edit in between may have changed its checks.
     let Some(check) = task.checks.get(index) else {
         return page.failure(Screen::Board, &unknown(index)).await;
     };

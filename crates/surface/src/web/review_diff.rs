@@ -44,8 +44,11 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         let is_news = news.contains(&path.as_str());
         facts.insert(path, FileFacts { is_viewed, is_news, comments: drafts + sent });
     }
-    let said = said_in(page, reviewing, asked);
-    let acts = acts_in(page, reviewing);
+    // Comments and ticks are on the work as it is now; a range may end before.
+    let (said, acts) = match &reviewing.range {
+        Some(_) => (DiffSaid::default(), HashMap::new()),
+        None => (said_in(page, reviewing, asked), acts_in(page, reviewing)),
+    };
     let kept = asked.kept();
     let (caps, before) = match asked.file.is_empty() {
         true => (DiffCaps::PAGE, asked.from.unwrap_or_default()),
@@ -73,7 +76,7 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             caps,
             before,
             next: part.changes.next,
-            may_comment: page.acts(),
+            may_comment: page.acts() && reviewing.range.is_none(),
             facts: &facts,
             said: &said,
             paints: &paints,
@@ -96,6 +99,12 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         let rest: Vec<TreeEntry> = rest.cloned().collect();
         shown.push(html! {
             @if parts.len() > 1 { h2.repo { bdi { (part.name) } } }
+            @if let Some((from, to)) = &reviewing.range {
+                p.soft {
+                    "Shown are the changes after " code { (short(from)) } " up to " code { (short(to)) }
+                    ". Comments and ticks are on the work as it is now: " a href=(reviewing.address()) { "show all of it" } "."
+                }
+            }
             @match part.changes.since {
                 ChangesSince::Rebased => p.soft { "The branch was rebased. Shown is what changed besides." },
                 ChangesSince::Unknown => p.soft { "The branch was rebased and your last look cannot be compared; everything is shown." },
@@ -104,7 +113,9 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             @if before > 0 {
                 p.soft { (before) " files stand before these. " a href=(reviewing.address()) { "From the first file" } }
             }
-            @if part.changes.files.is_empty() {
+            @if part.changes.files.is_empty() && reviewing.range.is_some() {
+                p.soft { "No file differs between these two commits." }
+            } @else if part.changes.files.is_empty() {
                 p.soft {
                     "No change against " code { (part.part.target) } ": the work begins at "
                     code { (short(&part.changes.base)) } " and is at " code { (short(&part.changes.head)) } "."

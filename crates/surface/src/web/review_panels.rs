@@ -12,8 +12,10 @@ use super::review::{Reviewing, short};
 use super::review_checks::{CheckPanel, checks};
 
 /// How many file names a line of the panel has.
+/// The rest is a number: the tree beside the diff names all files.
 const NAMES_MAX: usize = 4;
 
+/// Everything that a decision needs besides the diff.
 pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
     let review = reviewing.seen.card.card.review.as_ref();
     let target = reviewing.changes.iter().flatten().next().map(|part| &part.part.target);
@@ -40,6 +42,7 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
     }
 }
 
+/// The panel of checks with the words of a review.
 fn checks_of(reviewing: &Reviewing) -> CheckPanel<'_> {
     CheckPanel {
         task: reviewing.task(),
@@ -54,6 +57,7 @@ fn checks_of(reviewing: &Reviewing) -> CheckPanel<'_> {
 
 /// The changes that the last round asked for, each with what became of it.
 fn answered(reviewing: &Reviewing) -> Markup {
+    // Only the last round is answered by this work; earlier rounds were judged before it.
     let Some(round) = reviewing.sent.comments.iter().map(|seen| seen.sent.round).max() else {
         return html! {};
     };
@@ -70,6 +74,7 @@ fn answered(reviewing: &Reviewing) -> Markup {
     }
 }
 
+/// One requested change, as a link to its lines.
 fn ask(seen: &CommentSeen) -> Markup {
     let comment = &seen.sent.comment;
     html! {
@@ -94,6 +99,7 @@ pub(super) fn answer_tag(seen: &CommentSeen) -> Markup {
     html! { span class={ "tag " (tone.class()) } { (words) } }
 }
 
+/// The tone, the glyph and the words of one line.
 type ReadyLine = (Tone, &'static str, Markup);
 
 /// How a merge would go, in plain lines.
@@ -106,6 +112,7 @@ fn readiness(reviewing: &Reviewing) -> Vec<ReadyLine> {
             "Merged as " code { (short(commit)) } ", approved by " (actor(&review.by)) " "
             @if let Some(at) = review.decided_at { (ago(at, reviewing.now)) }
         };
+        // After the merge nothing else about it matters.
         return vec![(Tone::Proved, "check", words)];
     }
     let mut lines = in_git(reviewing, &foresight);
@@ -113,6 +120,7 @@ fn readiness(reviewing: &Reviewing) -> Vec<ReadyLine> {
     lines.extend(of_checks(reviewing));
     match (reviewing.is_approved(), review.filter(|review| review.is_advice)) {
         (true, _) => lines.push((Tone::Proved, "check", html! { "Approved" })),
+        // An agent's verdict is advice, and does not count as the approval.
         (false, Some(advice)) => {
             let words = advice.feedback.as_deref().unwrap_or(advice.state.as_str());
             lines.push((
@@ -163,6 +171,7 @@ fn in_git(reviewing: &Reviewing, foresight: &Foresight) -> Vec<ReadyLine> {
         };
         lines.push((Tone::Late, "warn", words));
     }
+    // An agent could widen its own rights in these files, so a person has to see them.
     if !foresight.settings.is_empty() {
         let words = html! { "Changes settings of Callboard: " (file_links(&foresight.settings, reviewing)) };
         lines.push((Tone::Late, "warn", words));
@@ -188,6 +197,7 @@ fn beside(reviewing: &Reviewing) -> Vec<ReadyLine> {
     lines
 }
 
+/// Whether the checks let a merge pass, in one line, and a line for what waits for a person.
 fn of_checks(reviewing: &Reviewing) -> Vec<ReadyLine> {
     let mut lines = Vec::new();
     let task = reviewing.task();
@@ -196,6 +206,7 @@ fn of_checks(reviewing: &Reviewing) -> Vec<ReadyLine> {
     };
     let failing = count(&|check| check.is_command() && !check.is_pass());
     let persons = count(&|check| !check.is_command() && !check.is_pass());
+    // Stale: the check passed for other files than those of the work now.
     let stale = count(&|check| check.result() == "stale");
     let commands = count(&|check| check.is_command());
     let tree = task

@@ -1,5 +1,7 @@
 //! The verbs of a reviewer: drafts of comments, ticks, and the verdicts.
 
+use std::time::Duration;
+
 use axum::Form;
 use axum::extract::Path;
 use axum::response::Response;
@@ -18,6 +20,9 @@ use super::review_diff::place_of;
 use super::task::found;
 use super::task_verbs::{once, plain};
 use super::{Page, Screen, done};
+
+/// How long a form waits for a merge before it says that the merge runs.
+const MERGE_WAIT: Duration = Duration::from_secs(2);
 
 #[derive(Default, Deserialize)]
 pub(super) struct ReviewForm {
@@ -154,10 +159,16 @@ async fn looked(page: &Page, id: TaskId, form: &ReviewForm) -> Result<(), Engine
     Ok(())
 }
 
+/// Merges. A merge that takes longer goes on after the answer, and the review shows its steps.
 async fn merge(page: &Page, id: TaskId, seen: ReviewMark) -> Result<String, EngineError> {
     let wish = MergeWish { push: false, settings: false, seen };
-    let Reviewed { end, .. } = page.engine.review_merge_with(&page.op(), id, wish).await?;
-    Ok(ended(end))
+    let (engine, op) = (page.engine.clone(), page.op());
+    let run = tokio::spawn(async move { engine.review_merge_with(&op, id, wish).await });
+    match tokio::time::timeout(MERGE_WAIT, run).await {
+        Ok(Ok(reviewed)) => Ok(ended(reviewed?.end)),
+        Ok(Err(error)) => Err(EngineError::Internal(error.to_string())),
+        Err(_) => Ok("The merge runs. Its steps are shown here.".into()),
+    }
 }
 
 fn ended(end: ReviewEnd) -> String {
@@ -167,10 +178,10 @@ fn ended(end: ReviewEnd) -> String {
             None => "There was nothing to merge.".into(),
         },
         ReviewEnd::MergeFailed { words, files } if files.is_empty() => {
-            format!("Not merged: {words}")
+            format!("Not merged: {words}. Nothing was published.")
         }
         ReviewEnd::MergeFailed { files, .. } => {
-            format!("Not merged: conflicts in {}.", files.join(", "))
+            format!("Not merged: conflicts in {}. Nothing was published.", files.join(", "))
         }
         ReviewEnd::Rebased { onto } => format!("Rebased onto {onto}."),
         ReviewEnd::RebaseConflict { files } => {

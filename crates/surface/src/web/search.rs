@@ -23,7 +23,9 @@ use super::parts::{State, actor, icon};
 use super::task::found;
 use super::{Page, inside};
 
+/// Results of each kind in the palette.
 const FOUND_SHOWN: usize = 8;
+/// Results of each kind on the page of results.
 const PAGE_SHOWN: usize = 50;
 /// How many of the newest jobs are searched.
 const JOBS_SEARCHED: usize = 200;
@@ -44,6 +46,7 @@ struct SearchFound {
     jobs: Vec<JobLine>,
 }
 
+/// The page of results, or only the list for the palette.
 pub(super) async fn show(page: Page, Query(asked): Query<SearchAsked>) -> Response {
     let words = asked.q.trim();
     let limit = if asked.part.is_empty() { PAGE_SHOWN } else { FOUND_SHOWN };
@@ -79,6 +82,7 @@ fn came_from(headers: &HeaderMap) -> Option<String> {
     let from: Uri = headers.get(header::REFERER)?.to_str().ok()?.parse().ok()?;
     let host = headers.get(header::HOST)?.to_str().ok()?;
     let path = inside(from.path_and_query()?.as_str()).to_owned();
+    // Another site must not place its address on this page as "the page you came from".
     let is_here = from.authority().is_some_and(|authority| authority == host);
     (is_here && !path.starts_with("/search")).then_some(path)
 }
@@ -118,6 +122,7 @@ impl SearchFound {
     }
 }
 
+/// Nothing is searched for without words: every task would fit.
 async fn search(page: &Page, words: &str, limit: usize) -> Result<SearchFound, EngineError> {
     if words.is_empty() {
         return Ok(SearchFound { tasks: Vec::new(), agents: Vec::new(), jobs: Vec::new() });
@@ -131,6 +136,7 @@ async fn search(page: &Page, words: &str, limit: usize) -> Result<SearchFound, E
 /// The task with this short name, then tasks on the board whose titles have these words.
 async fn tasks(page: &Page, words: &str, limit: usize) -> Result<Vec<Task>, EngineError> {
     let mut all: Vec<Task> = Vec::new();
+    // A short name or an id finds its task in every state; words find what the board shows.
     if let Ok(id) = found(page, words).await {
         all.push(page.engine.task_get(&page.op(), id).await?.it.task);
     }
@@ -138,7 +144,7 @@ async fn tasks(page: &Page, words: &str, limit: usize) -> Result<Vec<Task>, Engi
         projects: BoardProjects::All,
         terms: FilterText::parse(words).terms,
         done: DoneSpan::Week,
-        by_epic: false,
+        ..BoardQuery::default()
     };
     let board = page.engine.board_columns(&page.op(), query).await?.it;
     let named = all.first().map(|task| task.id);
@@ -158,6 +164,7 @@ async fn jobs(
     let op = page.op();
     let known: HashMap<TaskId, &Task> = tasks.iter().map(|task| (task.id, task)).collect();
     let wanted = JobsWanted { state: None, every_kind: false, limit: JOBS_SEARCHED };
+    // Ids are written in lower case.
     let end = words.to_lowercase();
     let fits = |seen: &JobSeen| {
         seen.job.id.to_string().ends_with(&end)

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::{Form, Path};
+use axum::extract::{Form, Path, Query};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use callboard_domain::board::card::Terminal;
 use callboard_domain::board::settings::{AGENTS_MAX, BaseRef, SettingKey, WAIT_S_MAX};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
-use callboard_domain::runs::delivery::Delivery;
-use callboard_domain::runs::job::Job;
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::Token;
 use callboard_engine::context::Scope;
+use callboard_engine::ports::{ConfinedBy, ExecutorSeen};
 use callboard_engine::{EngineError, SettingOrigin, SettingSeen};
 use maud::{Markup, html};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::doctor::{Doctor, DoctorLine, DoctorWord};
+use super::doctor::{ClientsSeen, Doctor, DoctorLine, DoctorWord};
 use super::frame::{Screen, View};
-use super::parts::{Tone, icon, note, span, tag};
+use super::parts::{Tone, ago, bare_name, icon, note, span, tag};
 use super::settings_tokens::{NewToken, tokens};
-use super::settings_webhooks::{DELIVERIES_SHOWN, webhooks};
+use super::settings_webhooks::{Deliveries, webhooks};
 use super::{Page, cookie_of, done, said};
 
 /// A year, in seconds.
@@ -34,25 +34,50 @@ const COOKIE_LIVES_S: u32 = 31_536_000;
 /// Everything that the page shows.
 struct SettingsPage {
     doctor: Option<(Arc<Vec<DoctorLine>>, Duration)>,
+    /// `None` for a server without clients to look at.
+    clients: Option<ClientsSeen>,
+    /// The parts for readers with more rights than a viewer.
+    wired: Option<Wired>,
+    now: Timestamp,
+}
+
+/// What holds and what is wired.
+struct Wired {
     settings: Vec<SettingSeen>,
-    /// Every executor, and whether its program is here; `None` where that is not known.
-    executors: Vec<(String, Option<bool>)>,
+    executors: Vec<ExecutorSeen>,
+    /// The names of executors where no process of this server starts agents.
+    names: Vec<String>,
     /// `None` for readers that may not see tokens.
     tokens: Option<Vec<Token>>,
-    deliveries: Vec<(Job, Delivery)>,
-    now: Timestamp,
+    deliveries: Deliveries,
+}
+
+/// The state of the page in its address.
+#[derive(Default, Deserialize)]
+pub(super) struct SettingsRequest {
+    /// Messages behind this one are listed.
+    #[serde(default)]
+    before: String,
 }
 
 type DoctorHere = Option<Extension<Arc<Doctor>>>;
 
-pub(super) async fn show(page: Page, doctor: DoctorHere) -> Response {
-    shown(&page, doctor, StatusCode::OK, SettingsSaid::Nothing).await
+pub(super) async fn show(
+    page: Page,
+    doctor: DoctorHere,
+    Query(asked): Query<SettingsRequest>,
+) -> Response {
+    shown(&page, doctor, StatusCode::OK, SettingsSaid::Nothing, &asked).await
 }
 
 /// What the page says about the form that was sent.
 pub(super) enum SettingsSaid {
     Nothing,
-    Fault(String),
+    /// The form that was refused, as it was typed, and why.
+    Fault {
+        words: String,
+        form: HashMap<String, String>,
+    },
     /// A new token, which is shown this once.
     Token(Box<NewToken>),
 }
@@ -62,8 +87,9 @@ async fn shown(
     doctor: DoctorHere,
     status: StatusCode,
     words: SettingsSaid,
+    asked: &SettingsRequest,
 ) -> Response {
-    match seen(page, doctor, false).await {
+    match seen(page, doctor, asked).await {
         Ok(seen) => {
             let content = content(page, &seen, &words);
             let view = View {
@@ -79,29 +105,27 @@ async fn shown(
 async fn seen(
     page: &Page,
     doctor: DoctorHere,
-    is_fresh: bool,
+    asked: &SettingsRequest,
 ) -> Result<SettingsPage, EngineError> {
     let (engine, op) = (&page.engine, page.op());
-    let found = engine.executors();
-    let executors = engine
-        .board_rule()
-        .agents
-        .iter()
-        .map(|name| (name.clone(), found.as_ref().map(|found| found.contains(name))));
-    Ok(SettingsPage {
-        settings: engine.settings_seen(&op).await?,
-        doctor: match doctor {
-            Some(Extension(doctor)) => Some(doctor.lines(is_fresh).await),
-            None => None,
-        },
-        executors: executors.collect(),
-        tokens: match page.is_admin() {
-            true => Some(engine.token_list_in(&op).await?),
-            false => None,
-        },
-        deliveries: engine.delivery_list(&op, DELIVERIES_SHOWN).await?,
-        now: engine.store().now(),
-    })
+    let (lines, clients) = match doctor {
+        Some(Extension(doctor)) => (Some(doctor.lines(false).await), doctor.clients(false).await),
+        None => (None, None),
+    };
+    let wired = match page.reader.rights.profile() > Profile::Viewer {
+        false => None,
+        true => Some(Wired {
+            settings: engine.settings_seen(&op).await?,
+            executors: engine.executors_seen(),
+            names: engine.board_rule().agents.clone(),
+            tokens: match page.is_admin() {
+                true => Some(engine.token_list_in(&op).await?),
+                false => None,
+            },
+            deliveries: Deliveries::read(page, &asked.before).await?,
+        }),
+    };
+    Ok(SettingsPage { doctor: lines, clients, wired, now: engine.store().now() })
 }
 
 impl Page {
@@ -118,36 +142,50 @@ impl Page {
 
 fn content(page: &Page, seen: &SettingsPage, words: &SettingsSaid) -> Markup {
     let sections = [
-        ("doctor", "Doctor"),
-        ("general", "General"),
-        ("executors", "Executors"),
-        ("tokens", "Tokens"),
-        ("webhooks", "Webhooks"),
-        ("you", "You"),
+        ("doctor", "Doctor", true),
+        ("general", "General", seen.wired.is_some()),
+        ("executors", "Executors", seen.wired.is_some()),
+        ("clients", "Clients", true),
+        ("tokens", "Tokens", seen.wired.is_some()),
+        ("webhooks", "Webhooks", seen.wired.is_some()),
+        ("you", "You", true),
     ];
+    let shown = sections.into_iter().filter(|(.., is_shown)| *is_shown);
     html! {
         div.pad.settings {
-            nav.settings-nav aria-label="Sections" { @for (id, word) in sections {
-                a href={ "#" (id) } { (word) @if id == "doctor" { (worst(seen)) } }
+            nav.settings-nav aria-label="Sections" { @for (id, word, _) in shown {
+                a href={ "#" (id) } { (word) @match id {
+                    "doctor" => (worst(seen.doctor.iter().flat_map(|(lines, _)| lines.iter()))),
+                    "clients" => (worst(client_lines(seen))),
+                    _ => {}
+                } }
             } }
             div.stack {
-                @if let SettingsSaid::Fault(words) = words {
-                    (note(Tone::Failed, "warn", &html! { p role="alert" { (words) } }))
+                @if let SettingsSaid::Fault { words, .. } = words {
+                    (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } }))
                 }
                 (doctor_box(page, seen))
-                (general(page, seen))
-                (executors(&seen.executors))
-                (tokens(page, seen.tokens.as_deref(), words, seen.now))
-                (webhooks(page, &seen.deliveries, seen.now))
+                @if let Some(wired) = &seen.wired { (general(page, &wired.settings, words, seen.now)) (executors(wired)) }
+                (clients(page, seen))
+                @if let Some(wired) = &seen.wired {
+                    (tokens(page, wired.tokens.as_deref(), words, seen.now))
+                    (webhooks(page, &wired.deliveries, seen.now))
+                } @else {
+                    p.soft { "Settings, executors, tokens and webhooks are for more than a viewer; you are " (page.reader.rights.profile().as_str()) "." }
+                }
                 (you(page))
             }
         }
     }
 }
 
+fn client_lines(seen: &SettingsPage) -> impl Iterator<Item = &DoctorLine> {
+    let found = seen.clients.as_ref().and_then(|clients| clients.found.as_ref());
+    found.into_iter().flat_map(|(lines, _)| lines.iter())
+}
+
 /// How many lines of the doctor need a person, by the worst of them.
-fn worst(seen: &SettingsPage) -> Markup {
-    let lines = seen.doctor.iter().flat_map(|(lines, _)| lines.iter());
+fn worst<'l>(lines: impl Iterator<Item = &'l DoctorLine>) -> Markup {
     let (mut warns, mut fails) = (0, 0);
     for line in lines {
         match line.word {
@@ -213,7 +251,40 @@ fn doctor_line(line: &DoctorLine) -> Markup {
     }
 }
 
-fn general(page: &Page, seen: &SettingsPage) -> Markup {
+/// The files of agents' clients, and the server that they start. A look that goes on is shown by the next page.
+fn clients(page: &Page, seen: &SettingsPage) -> Markup {
+    let Some(known) = &seen.clients else {
+        let words = html! { p.box-body.soft { "This server has no project folder, so no client has a file here." } };
+        return section("clients", "Clients", &html! {}, &words);
+    };
+    let about = html! { @match &known.found {
+        Some((_, age)) => { "looked " (span(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))) " ago" }
+        None => "not looked at yet",
+    } };
+    let is_none = client_lines(seen).next().is_none();
+    let body = html! {
+        div #clients-look data-live data-every=[known.is_looking.then_some("2")] {
+            ul.lines { @for line in client_lines(seen) { (doctor_line(line)) } }
+            @if known.is_looking {
+                p.box-body.soft { "Asking the clients for their versions, and greeting the server that they start. "
+                    a href="/settings#clients" { "Look at the result" } }
+            } @else if is_none {
+                p.box-body.soft { "No client of agents is installed or connected here. " code { "callboard init --clients all" } " writes their files." }
+            }
+        }
+        div.box-body.row {
+            p.faint { "A client is connected by its file in the project; the greeting is a real conversation with " code { "callboard mcp" } "." }
+            @if page.acts() {
+                form.row-end method="post" action="/settings/clients" {
+                    button.button.button-small data-busy="Looking" { (icon("again")) "Look again" }
+                }
+            }
+        }
+    };
+    section("clients", "Clients", &about, &body)
+}
+
+fn general(page: &Page, settings: &[SettingSeen], words: &SettingsSaid, now: Timestamp) -> Markup {
     let may = page.acts() && page.is_admin();
     let about = match (may, page.acts()) {
         (true, _) => html! { "kept in the store; they hold in every process at once" },
@@ -225,7 +296,7 @@ fn general(page: &Page, seen: &SettingsPage) -> Markup {
     let rows = html! {
         table.table {
             thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "From" } } }
-            tbody { @for setting in &seen.settings { (setting_row(page, setting, may)) } }
+            tbody #general-rows data-live { @for setting in settings { (setting_row(page, setting, may, words, now)) } }
         }
     };
     let body = match may {
@@ -240,12 +311,28 @@ fn general(page: &Page, seen: &SettingsPage) -> Markup {
     section("general", "General", &about, &body)
 }
 
-fn setting_row(page: &Page, setting: &SettingSeen, may: bool) -> Markup {
+/// A setting with its field. A form that was refused keeps what was typed, and the fault stands under its field.
+fn setting_row(
+    page: &Page,
+    setting: &SettingSeen,
+    may: bool,
+    words: &SettingsSaid,
+    now: Timestamp,
+) -> Markup {
     let (key, value) = (setting.key, text_of(&setting.value));
+    let (typed, fault) = match words {
+        SettingsSaid::Fault { words, form } => {
+            let typed = form.get(key.as_str()).map(|typed| typed.trim().to_owned());
+            let is_its = words.contains(key.as_str()) && typed.is_some();
+            (typed, is_its.then_some(words))
+        }
+        SettingsSaid::Nothing | SettingsSaid::Token(_) => (None, None),
+    };
+    let shown = typed.as_deref().unwrap_or(&value);
     let is_pinned = setting.origin == SettingOrigin::Pinned;
     let from = match setting.origin {
         SettingOrigin::Pinned => "a flag or variable of this server",
-        SettingOrigin::Store => "changed here",
+        SettingOrigin::Store => "store",
         SettingOrigin::File => "configuration file",
         SettingOrigin::Default => "default",
     };
@@ -253,11 +340,17 @@ fn setting_row(page: &Page, setting: &SettingSeen, may: bool) -> Markup {
         tr {
             td { label.mono for=(key.as_str()) { (key.as_str()) } }
             td {
-                @if may && !is_pinned { (setting_field(page, key, &setting.value, &value)) }
+                @if may && !is_pinned {
+                    (setting_field(page, key, &setting.value, shown))
+                    @if let Some(fault) = fault { p.fault { (fault) } }
+                }
                 @else if value.is_empty() { span.faint { "none" } }
                 @else { bdi { (value) } }
             }
-            td.faint { (from) }
+            td.faint {
+                (from)
+                @if let Some((who, at)) = &setting.changed { ", " span title=(who) { bdi { (bare_name(who.as_str())) } } ", " (ago(*at, now)) }
+            }
         }
     }
 }
@@ -302,20 +395,52 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn executors(all: &[(String, Option<bool>)]) -> Markup {
+/// What keeps an agent from writing outside its folders, in words.
+fn confined(by: ConfinedBy) -> (Tone, &'static str) {
+    match by {
+        ConfinedBy::FilesAndPorts => (Tone::Proved, "Landlock: files and TCP ports"),
+        ConfinedBy::Files => (Tone::Proved, "Landlock: files"),
+        ConfinedBy::OwnSandbox => (Tone::Plain, "its own sandbox"),
+        ConfinedBy::OwnSwitches => (Tone::Late, "its own switches only"),
+        ConfinedBy::NoRun => (Tone::Failed, "cannot be confined here, so it does not start"),
+    }
+}
+
+fn executors(wired: &Wired) -> Markup {
+    let about = html! { "agents that this server can start" };
+    if wired.executors.is_empty() {
+        let body = html! {
+            p.box-body.soft { "This server starts no agents. Its settings name " bdi { (wired.names.join(", ")) } "." }
+        };
+        return section("executors", "Executors", &about, &body);
+    }
     let body = html! {
-        ul.lines { @for (name, is_found) in all {
-            li.row {
-                span { bdi { (name) } }
-                @match is_found {
-                    Some(true) => (tag(Tone::Proved, "found")),
-                    Some(false) => (tag(Tone::Quiet, "not on PATH")),
-                    None => (tag(Tone::Quiet, "not looked for")),
+        table.table.executors {
+            thead { tr {
+                th scope="col" { "Name" } th scope="col" { "Program" } th scope="col" { "Confined by" }
+                th scope="col" { "Variables it gets" }
+            } }
+            tbody { @for one in &wired.executors {
+                @let (tone, words) = confined(one.confined);
+                tr {
+                    td { bdi { (one.name) } }
+                    td { code { (one.program) } " " @match one.is_found {
+                        true => (tag(Tone::Proved, "found")),
+                        false => (tag(Tone::Quiet, "not on PATH")),
+                    } }
+                    td class=(tone.class()) { span.tone { (words) } }
+                    td.faint { @match one.variables.len() {
+                        0 => "the usual ones",
+                        many => details {
+                            summary { "the usual ones and " (many) " more" }
+                            code { (one.variables.join(" ")) }
+                        },
+                    } }
                 }
-            }
-        } }
+            } }
+        }
     };
-    section("executors", "Executors", &html! { "agents that this server can start" }, &body)
+    section("executors", "Executors", &about, &body)
 }
 
 fn you(page: &Page) -> Markup {
@@ -357,7 +482,7 @@ pub(super) async fn act(
 ) -> Response {
     let fault = |error: EngineError| {
         let (status, words) = said(&error);
-        (status, SettingsSaid::Fault(words))
+        (status, SettingsSaid::Fault { words, form: form.clone() })
     };
     let (status, words) = match verb.as_str() {
         "look" => {
@@ -365,6 +490,12 @@ pub(super) async fn act(
                 doctor.lines(true).await;
             }
             return done("/settings#doctor", "The server looked again.");
+        }
+        "clients" => {
+            if let Some(Extension(doctor)) = doctor {
+                doctor.clients(true).await;
+            }
+            return done("/settings#clients", "The server looks at the clients again.");
         }
         "you" => return chosen(&form),
         "update" => match update(&page, &form).await {
@@ -381,7 +512,7 @@ pub(super) async fn act(
         },
         _ => fault(Refusal::invalid("this form is unknown; open the page again").into()),
     };
-    shown(&page, doctor, status, words).await
+    shown(&page, doctor, status, words, &SettingsRequest::default()).await
 }
 
 /// Sends a message once more.
@@ -396,7 +527,8 @@ pub(super) async fn redeliver(page: Page, doctor: DoctorHere, Path(job): Path<St
         Ok(()) => done("/settings#webhooks", "The message is sent again."),
         Err(error) => {
             let (status, words) = said(&error);
-            shown(&page, doctor, status, SettingsSaid::Fault(words)).await
+            let words = SettingsSaid::Fault { words, form: HashMap::new() };
+            shown(&page, doctor, status, words, &SettingsRequest::default()).await
         }
     }
 }

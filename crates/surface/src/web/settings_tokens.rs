@@ -41,11 +41,15 @@ pub(super) fn tokens(
         let body = html! { p.box-body.soft { "Maintainers see and make tokens; you are " (page.reader.rights.profile().as_str()) "." } };
         return section("tokens", "Tokens", &html! {}, &body);
     };
+    let issuer = page.engine.token_issuer();
     let body = html! {
         @if let SettingsSaid::Token(made) = words { div.box-body { (shown_once(made)) } }
-        @if all.is_empty() {
+        @if let Some(issuer) = issuer {
+            p.box-body.soft { "Tokens of the issuer " bdi { (issuer) } " are accepted as well. They are not listed here." }
+        }
+        @if all.is_empty() && issuer.is_none() {
             p.box-body.soft { "There is no token: the server is open to this machine only." }
-        } @else {
+        } @else if !all.is_empty() {
             table.table {
                 thead { tr {
                     th scope="col" { "For" } th scope="col" { "State" } th scope="col" { "May" }
@@ -54,7 +58,7 @@ pub(super) fn tokens(
                 tbody { @for token in all { (row(page, token, now)) } }
             }
         }
-        @if page.acts() { (form(all.is_empty())) }
+        @if page.acts() { (form(all.is_empty() && issuer.is_none(), words)) }
     };
     section("tokens", "Tokens", &html! { "for callers over HTTP" }, &body)
 }
@@ -102,9 +106,16 @@ fn row(page: &Page, token: &Token, now: Timestamp) -> Markup {
     }
 }
 
-fn form(is_first: bool) -> Markup {
+fn form(is_first: bool, words: &SettingsSaid) -> Markup {
+    // A form of another section has no actor.
+    let typed = match words {
+        SettingsSaid::Fault { form, .. } => Some(form).filter(|form| form.contains_key("actor")),
+        SettingsSaid::Nothing | SettingsSaid::Token(_) => None,
+    };
+    let kept = |name: &str| typed.and_then(|form| form.get(name)).map(|text| text.trim());
+    let profile_kept = kept("profile").and_then(Profile::parse).unwrap_or(Profile::PairWorker);
     html! {
-        details.box-body #token-add {
+        details.box-body #token-add open[typed.is_some()] {
             summary { "Make a token" }
             form.stack-tight method="post" action="/settings/token" {
                 @if is_first {
@@ -114,17 +125,17 @@ fn form(is_first: bool) -> Markup {
                 div.row {
                     div.field {
                         label for="token-actor" { "Actor" }
-                        input.input #token-actor name="actor" required placeholder="agent:ci-1" autocomplete="off";
+                        input.input #token-actor name="actor" required placeholder="agent:ci-1" autocomplete="off" value=[kept("actor")];
                     }
                     div.field {
                         label for="token-profile" { "Profile" }
                         select.input #token-profile name="profile" { @for profile in Profile::ALL {
-                            option selected[*profile == Profile::PairWorker] { (profile.as_str()) }
+                            option selected[*profile == profile_kept] { (profile.as_str()) }
                         } }
                     }
                     div.field {
                         label for="token-lives" { "Lives" }
-                        select.input #token-lives name="lives" { @for (word, words, _) in LIVES { option value=(word) { (words) } } }
+                        select.input #token-lives name="lives" { @for (word, words, _) in LIVES { option value=(word) selected[kept("lives") == Some(word)] { (words) } } }
                     }
                 }
                 div { button.button data-busy="Making" { "Make the token" } }

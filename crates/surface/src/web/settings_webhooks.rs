@@ -1,30 +1,67 @@
 //! The newest messages to webhooks: what each was about, how its last try ended, and a button that sends it again.
 
+use callboard_domain::refusal::Refusal;
 use callboard_domain::runs::delivery::{Delivery, delivery_word, destination};
-use callboard_domain::runs::job::{Job, JobState};
+use callboard_domain::runs::job::{Job, JobId, JobState};
 use callboard_domain::time::Timestamp;
+use callboard_engine::EngineError;
 use maud::{Markup, html};
 
 use super::Page;
 use super::parts::{Tone, ago, icon, tag};
 use super::settings::section;
 
-pub(super) const DELIVERIES_SHOWN: usize = 100;
+const DELIVERIES_SHOWN: usize = 100;
 
-pub(super) fn webhooks(page: &Page, deliveries: &[(Job, Delivery)], now: Timestamp) -> Markup {
+/// A page of messages.
+pub(super) struct Deliveries {
+    list: Vec<(Job, Delivery)>,
+    /// The last message of the page, when there are older ones.
+    next: Option<JobId>,
+    is_older: bool,
+}
+
+impl Deliveries {
+    /// The newest messages, or those behind the one that the address names.
+    pub async fn read(page: &Page, before: &str) -> Result<Self, EngineError> {
+        let (engine, op) = (&page.engine, page.op());
+        let unknown = || EngineError::from(Refusal::JobNotFound { job: "no such message".into() });
+        let before: Option<JobId> = match before.trim() {
+            "" => None,
+            id => Some(id.parse().map_err(|_| unknown())?),
+        };
+        let limit = DELIVERIES_SHOWN + 1;
+        let mut list = match before {
+            None => engine.delivery_list(&op, limit).await?,
+            Some(job) => engine.delivery_list_below(&op, job, limit).await?,
+        };
+        let more = list.len() > DELIVERIES_SHOWN;
+        list.truncate(DELIVERIES_SHOWN);
+        let next = list.last().filter(|_| more).map(|(job, _)| job.id);
+        Ok(Self { list, next, is_older: before.is_some() })
+    }
+}
+
+pub(super) fn webhooks(page: &Page, deliveries: &Deliveries, now: Timestamp) -> Markup {
     let may = page.acts() && page.is_admin();
+    let Deliveries { list, next, is_older } = deliveries;
     let body = html! {
-        @if deliveries.is_empty() {
+        @if *is_older { p.box-body { a href="/settings#webhooks" { "The newest messages" } } }
+        @if list.is_empty() && !is_older {
             p.box-body.soft { "No message was sent yet. " code { "relay.webhook_default" } " is told of the end of jobs, " code { "crew.webhook" } " of mail and new tasks." }
         } @else {
+            // An older page does not change.
             table.table {
                 thead { tr {
                     th scope="col" { "About" } th scope="col" { "To" } th scope="col" { "State" }
                     th scope="col" { "Last try" } th scope="col" { span.hidden { "Verbs" } }
                 } }
-                tbody #deliveries data-live data-rows {
-                    @for (job, letter) in deliveries { (delivery(job, letter, may, now)) }
+                tbody #deliveries data-live[!is_older] data-rows {
+                    @for (job, letter) in list { (delivery(job, letter, may, now)) }
                 }
+            }
+            @if let Some(next) = next {
+                p.box-body { a href={ "/settings?before=" (next) "#webhooks" } { "Older messages" } }
             }
         }
     };

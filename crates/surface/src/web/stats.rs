@@ -5,22 +5,30 @@ use std::ops::RangeInclusive;
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
-use callboard_domain::board::stats::{Measure, Spans, day_start};
-use callboard_engine::StatsSeen;
+use callboard_domain::board::stats::{CLOSED_MIN, Measure, Spans, StatsBy, day_start};
 use callboard_engine::time::rfc3339_ms;
+use callboard_engine::{EngineError, StatsByGroup, StatsSeen};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Page;
 use super::chart::{Chart, ChartForm, Series};
 use super::frame::{Screen, View};
-use super::parts::{Tone, cost, note, span};
+use super::parts::{Choice, Tone, cost, note, span, tabs};
+use super::stats_by::table;
 
-/// Charts of fewer closed tasks would show chance.
-const CLOSED_MIN: u64 = 10;
-/// The spans of days to choose from.
-const SPANS: [(&str, i64); 4] = [("7d", 7), ("14d", 14), ("30d", 30), ("90d", 90)];
-const USUAL: (&str, i64) = SPANS[1];
+/// The spans to choose from: the word of the address, the words of the link, the days.
+const SPANS: [(&str, &str, i64); 5] = [
+    ("1d", "24 h", 1),
+    ("7d", "7 d", 7),
+    ("14d", "14 d", 14),
+    ("90d", "90 d", 90),
+    ("52w", "1 y", 364),
+];
+const USUAL: (&str, &str, i64) = SPANS[2];
+/// A longer span is drawn by weeks.
+const DAILY_MAX: i64 = 90;
+const WEEK: i64 = 7;
 /// The steps of the histogram of waits: a bound in seconds and its words.
 const WAITS: [(f64, &str); 8] = [
     (60.0, "1 min"),
@@ -37,14 +45,36 @@ const WAITS: [(f64, &str); 8] = [
 pub(super) struct StatsRequest {
     #[serde(default)]
     span: String,
+    /// `agent` or `epic`; everything together without it.
+    #[serde(default)]
+    by: String,
+}
+
+/// What a page shows.
+#[derive(Clone, Copy)]
+struct StatsChoice {
+    span: (&'static str, &'static str, i64),
+    by: Option<StatsBy>,
+}
+
+impl StatsChoice {
+    /// Unknown words are the usual choice.
+    fn of(asked: &StatsRequest) -> Self {
+        let span = SPANS.into_iter().find(|(word, ..)| *word == asked.span.trim());
+        Self { span: span.unwrap_or(USUAL), by: StatsBy::parse(asked.by.trim()) }
+    }
+
+    fn address(self) -> String {
+        let by = self.by.map(|by| format!("&by={}", by.as_str())).unwrap_or_default();
+        format!("/stats?span={}{by}", self.span.0)
+    }
 }
 
 pub(super) async fn show(page: Page, Query(asked): Query<StatsRequest>) -> Response {
-    let chosen = SPANS.into_iter().find(|(word, _)| *word == asked.span.trim()).unwrap_or(USUAL);
-    // The days before the span are read as well, to compare with.
-    match page.engine.stats(&page.op(), chosen.1 * 2).await {
-        Ok(seen) => {
-            let content = html! { (bar(chosen.0)) (numbers(&seen, chosen.1)) };
+    let choice = StatsChoice::of(&asked);
+    match read(&page, choice).await {
+        Ok((seen, groups)) => {
+            let content = html! { (bar(choice)) (numbers(&seen, choice.span.2, groups.as_ref())) };
             let title = Screen::Metrics.title();
             let view = View::of(Screen::Metrics, title, content);
             page.show(StatusCode::OK, view).await
@@ -53,15 +83,44 @@ pub(super) async fn show(page: Page, Query(asked): Query<StatsRequest>) -> Respo
     }
 }
 
-fn bar(chosen: &str) -> Markup {
+/// Counts by agent or epic, with what they are broken down by.
+type Groups = (StatsBy, StatsByGroup);
+
+async fn read(
+    page: &Page,
+    choice: StatsChoice,
+) -> Result<(StatsSeen, Option<Groups>), EngineError> {
+    let (op, days) = (page.op(), choice.span.2);
+    // The days before the span are read as well, to compare with.
+    let seen = page.engine.stats(&op, days * 2).await?;
+    let groups = match choice.by {
+        Some(by) => Some((by, page.engine.stats_by(&op, days, by).await?)),
+        None => None,
+    };
+    Ok((seen, groups))
+}
+
+fn bar(choice: StatsChoice) -> Markup {
+    let groups = [
+        (None, "Everything"),
+        (Some(StatsBy::Agent), "By agent"),
+        (Some(StatsBy::Epic), "By epic"),
+    ];
+    let groups = groups.map(|(by, word)| Choice {
+        href: StatsChoice { by, ..choice }.address(),
+        word,
+        count: None,
+        is_current: choice.by == by,
+    });
     html! {
         div.bar {
-            nav.segments aria-label="Span" { @for (word, days) in SPANS {
-                a href={ "/stats?span=" (word) } aria-current=[(word == chosen).then_some("page")] { (days) " d" }
+            nav.segments aria-label="Span" { @for span in SPANS {
+                a href=(StatsChoice { span, ..choice }.address()) aria-current=[(span.0 == choice.span.0).then_some("page")] { (span.1) }
             } }
+            (tabs("Broken down", groups))
             p.faint.bar-end {
-                "From the log of events, by days of UTC. Numbers of this process, such as calls and commits, are at "
-                a href="/metrics" { "/metrics" } "."
+                "From the event log, days of UTC. Calls and commits of this process: "
+                a href="/metrics" { "/metrics" }
             }
         }
     }
@@ -92,31 +151,48 @@ impl Compared<'_> {
         self.seen.counts.spans(self.before.clone(), measure).quantile_ms(0.5)
     }
 
-    /// The value of each day of the span.
-    fn daily<T>(&self, value: impl Fn(i64) -> T) -> Vec<T> {
-        self.now.clone().map(value).collect()
+    /// The days of a point of the charts: one, or a week of a long span.
+    fn step(&self) -> i64 {
+        if self.now.end() - self.now.start() + 1 > DAILY_MAX { WEEK } else { 1 }
+    }
+
+    /// The value of each step of the span.
+    fn daily<T>(&self, value: impl Fn(RangeInclusive<i64>) -> T) -> Vec<T> {
+        let step = self.step();
+        let starts = self.now.clone().step_by(step as usize);
+        starts.map(|day| value(day..=(day + step - 1).min(*self.now.end()))).collect()
+    }
+
+    /// The word for a step.
+    fn step_word(&self) -> &'static str {
+        if self.step() == 1 { "day" } else { "week" }
+    }
+
+    fn step_head(&self) -> &'static str {
+        if self.step() == 1 { "Day" } else { "Week of" }
     }
 
     fn counts(&self, measure: Measure) -> Vec<Option<f64>> {
-        self.daily(|day| Some(self.seen.counts.count(day..=day, measure) as f64))
+        self.daily(|days| Some(self.seen.counts.count(days, measure) as f64))
     }
 
     fn labels(&self) -> Vec<String> {
-        self.daily(|day| rfc3339_ms(day_start(day))[5..10].to_owned())
+        self.daily(|days| rfc3339_ms(day_start(*days.start()))[5..10].to_owned())
     }
 }
 
-fn numbers(seen: &StatsSeen, days: i64) -> Markup {
+fn numbers(seen: &StatsSeen, days: i64, groups: Option<&Groups>) -> Markup {
     let first = seen.today - days + 1;
     let compared = Compared { seen, now: first..=seen.today, before: first - days..=first - 1 };
     let closed = compared.count(Measure::Lead);
     html! {
-        div.pad.stack #numbers data-live {
+        div.pad.stack #numbers data-live data-minutely {
             @if let Some(up_to) = seen.up_to {
                 (note(Tone::Late, "clock", &html! { "Events after number " (up_to) " are not counted yet." }))
             }
             (tiles(&compared, days))
-            @if closed < CLOSED_MIN {
+            @if let Some((by, found)) = groups { (table(found, *by)) }
+            @else if closed < CLOSED_MIN {
                 (note(Tone::Quiet, "metrics", &html! {
                     "Charts appear with " (CLOSED_MIN) " closed tasks in the span; there are " (closed) "."
                 }))
@@ -132,14 +208,14 @@ fn tile(name: &str, value: &str, more: &str) -> Markup {
 }
 
 /// A share in per cent; "none" of nothing.
-fn share(part: u64, whole: u64) -> String {
+pub(super) fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => "none".into(),
         _ => format!("{} %", (part as f64 * 100.0 / whole as f64).round()),
     }
 }
 
-fn time(ms: Option<i64>) -> String {
+pub(super) fn time(ms: Option<i64>) -> String {
     ms.map_or_else(|| "none".into(), span)
 }
 
@@ -159,6 +235,7 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
     let a_day = format!("{:.1} a day, {canceled} given up", closed as f64 / days as f64);
     let before = |measure| compared.count_before(measure);
     let (were_closed, were_back) = (before(Measure::Lead), before(Measure::SentBack));
+    let (first, were_first) = (compared.count(Measure::FirstTry), before(Measure::FirstTry));
     let (had_passed, had_run) =
         (before(Measure::Passed), before(Measure::Passed) + before(Measure::Failed));
     // Nothing happened in the days before: there is nothing to compare with.
@@ -168,17 +245,20 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
     };
     let leases = compared.count(Measure::Expired);
     let had_leases = before(Measure::Expired);
+    let late = compared.count(Measure::Late);
     html! {
         dl.tiles {
             (tile("Lead time, median", &time(lead.quantile_ms(0.5)), &timed(&lead, Measure::Lead)))
             (tile("Queue wait, median", &time(wait.quantile_ms(0.5)), &timed(&wait, Measure::Wait)))
             (tile("Closed", &closed.to_string(), &(a_day + &former(were_closed, were_closed.to_string()))))
+            (tile("First-try pass", &share(first, closed), former(were_closed, share(were_first, were_closed)).trim_start_matches(", ")))
             (tile("Checks passed", &share(passed, passed + failed),
                 &format!("{passed} of {}{}", passed + failed, former(had_run, share(had_passed, had_run)))))
             (tile("Sent back", &share(back, closed),
                 &format!("{back} of {closed} closed{}", former(were_closed, share(were_back, were_closed)))))
+            (tile("Leases run out", &leases.to_string(),
+                &format!("{late} late {}{}", if late == 1 { "claim" } else { "claims" }, former(had_leases, had_leases.to_string()))))
             (cost_tile(compared))
-            (tile("Leases run out", &leases.to_string(), former(had_leases, had_leases.to_string()).trim_start_matches(", ")))
         }
     }
 }
@@ -200,12 +280,13 @@ fn series(name: &'static str, class: &'static str, values: Vec<Option<f64>>) -> 
 }
 
 fn charts(compared: &Compared<'_>) -> Vec<Chart> {
-    let daily = |id, title, unit: &str, says: String, series| Chart {
+    let step = compared.step_word();
+    let daily = |id, title, unit: String, says: String, series| Chart {
         id,
         title,
-        unit: unit.to_owned(),
+        unit,
         says,
-        of: "Day",
+        of: compared.step_head(),
         labels: compared.labels(),
         series,
         unknown: Vec::new(),
@@ -219,7 +300,7 @@ fn charts(compared: &Compared<'_>) -> Vec<Chart> {
         daily(
             "checks",
             "Check results",
-            "passes below, failures above",
+            "passes below, failures above".into(),
             format!("{passed} checks passed and {failed} failed."),
             vec![
                 series("Passed", "is-proved", compared.counts(Measure::Passed)),
@@ -229,22 +310,26 @@ fn charts(compared: &Compared<'_>) -> Vec<Chart> {
         daily(
             "closed",
             "Throughput",
-            "tasks closed a day",
+            format!("tasks closed a {step}"),
             format!("{} tasks were closed.", count(Measure::Lead)),
             vec![series("Closed", "is-proved", compared.counts(Measure::Lead))],
         ),
         daily(
             "back",
             "Sent back",
-            "reviews a day",
+            format!("reviews a {step}"),
             format!("{} reviews sent work back.", count(Measure::SentBack)),
             vec![series("Sent back", "is-person", compared.counts(Measure::SentBack))],
         ),
         daily(
             "leases",
             "Leases run out",
-            "leases a day",
-            format!("{} leases ran out.", count(Measure::Expired)),
+            format!("a {step}; claims that came too late: {}", count(Measure::Late)),
+            format!(
+                "{} leases ran out, and {} calls came too late.",
+                count(Measure::Expired),
+                count(Measure::Late)
+            ),
             vec![series("Run out", "is-late", compared.counts(Measure::Expired))],
         ),
         cost_chart(compared),
@@ -252,12 +337,12 @@ fn charts(compared: &Compared<'_>) -> Vec<Chart> {
 }
 
 fn cost_chart(compared: &Compared<'_>) -> Chart {
-    let of = |measure| compared.daily(|day| compared.seen.counts.count(day..=day, measure));
+    let of = |measure| compared.daily(|days| compared.seen.counts.count(days, measure));
     let costs = of(Measure::Cost);
     // The unit that the highest day reads well in.
     let (unit, micros) = match costs.iter().max() {
-        Some(2_000_000..) => ("US dollars a day", 1e6),
-        _ => ("US cents a day", 1e4),
+        Some(2_000_000..) => ("US dollars", 1e6),
+        _ => ("US cents", 1e4),
     };
     let values = costs.iter().map(|cost| Some(*cost as f64 / micros)).collect();
     let (ran, priced) = (of(Measure::Ran), of(Measure::Priced));
@@ -267,12 +352,12 @@ fn cost_chart(compared: &Compared<'_>) -> Chart {
     Chart {
         id: "cost",
         title: "Cost",
-        unit: format!("{unit}; hatched: runs that reported none"),
+        unit: format!("{unit} a {}; hatched: runs that reported none", compared.step_word()),
         says: format!(
             "Runs reported a cost of {sum}; {} runs reported none.",
             unknown.iter().sum::<u64>()
         ),
-        of: "Day",
+        of: compared.step_head(),
         labels: compared.labels(),
         series: vec![series("Cost", "is-now", values)],
         unknown,
@@ -289,8 +374,8 @@ fn lead_chart(compared: &Compared<'_>) -> Chart {
         _ => ("days", 86_400_000.0),
     };
     let of = |share: f64| {
-        compared.daily(|day| {
-            let spans = compared.seen.counts.spans(day..=day, Measure::Lead);
+        compared.daily(|days| {
+            let spans = compared.seen.counts.spans(days, Measure::Lead);
             spans.quantile_ms(share).map(|ms| ms as f64 / unit_ms)
         })
     };
@@ -304,7 +389,7 @@ fn lead_chart(compared: &Compared<'_>) -> Chart {
             time(median),
             time(most)
         ),
-        of: "Day",
+        of: compared.step_head(),
         labels: compared.labels(),
         series: vec![
             series("Median", "is-now", of(0.5)),
@@ -362,9 +447,9 @@ mod tests {
     #[test]
     fn few_closed_tasks_have_numbers_and_no_charts() {
         for (closed, charts) in [(0, 0), (9, 0), (10, 7)] {
-            let shown = numbers(&seen(closed), 14).into_string();
+            let shown = numbers(&seen(closed), 14, None).into_string();
             assert_eq!(shown.matches("<svg class=\"plot\"").count(), charts, "{closed}");
-            assert_eq!(shown.matches("<div class=\"tile\">").count(), 7);
+            assert_eq!(shown.matches("<div class=\"tile\">").count(), 8);
             assert!(shown.contains("<strong>75 %</strong>"), "{shown}");
         }
     }
@@ -374,6 +459,31 @@ mod tests {
         let shown = |days| tiles_of(&seen(10), days);
         assert!(shown(14).contains("Leases run out</dt><dd><strong>0<"), "{}", shown(14));
         assert!(shown(30).contains("Leases run out</dt><dd><strong>7<"), "{}", shown(30));
+    }
+
+    #[test]
+    fn the_first_try_is_a_share_of_closed_tasks_with_the_former_one() {
+        let mut seen = seen(10);
+        for (day, measure, many) in [
+            (100, Measure::FirstTry, 7),
+            (80, Measure::Lead, 4),
+            (80, Measure::FirstTry, 1),
+            (100, Measure::Expired, 5),
+            (100, Measure::Late, 11),
+        ] {
+            seen.counts.add(day, measure, 0, many);
+        }
+        let shown = tiles_of(&seen, 14);
+        for words in [
+            "First-try pass</dt><dd><strong>70 %</strong><span class=\"faint\">was 25 %",
+            "Leases run out</dt><dd><strong>5</strong><span class=\"faint\">11 late claims, was 7",
+            "claims that came too late: 11",
+        ] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert!(
+            tiles_of(&super::tests::seen(0), 14).contains("First-try pass</dt><dd><strong>none<")
+        );
     }
 
     #[test]
@@ -391,8 +501,27 @@ mod tests {
         assert!(tiles_of(&super::tests::seen(0), 14).contains("<strong>unknown</strong>"));
     }
 
+    #[test]
+    fn a_long_span_is_drawn_by_weeks_and_an_address_keeps_the_choice() {
+        for (days, points, head) in [(90, 90, ">Day<"), (364, 52, ">Week of<")] {
+            let shown = numbers(&seen(10), days, None).into_string();
+            let table = &shown[shown.find("numbers-closed").expect("a table")..];
+            let table = &table[..table.find("</table>").expect("its end")];
+            assert_eq!(table.matches("<th scope=\"row\">").count(), points, "{days}");
+            assert!(table.contains(head), "{table}");
+        }
+        for (span, by, address) in [
+            ("", "", "/stats?span=14d"),
+            ("52w", "epic", "/stats?span=52w&by=epic"),
+            ("9y", "moon", "/stats?span=14d"),
+        ] {
+            let asked = StatsRequest { span: span.into(), by: by.into() };
+            assert_eq!(StatsChoice::of(&asked).address(), address);
+        }
+    }
+
     fn tiles_of(seen: &StatsSeen, days: i64) -> String {
-        numbers(seen, days).into_string()
+        numbers(seen, days, None).into_string()
     }
 
     #[test]

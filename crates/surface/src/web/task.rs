@@ -5,35 +5,46 @@ use std::cmp::Ordering;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use callboard_domain::board::card::Mode;
+use callboard_domain::board::column::is_silent;
+use callboard_domain::board::feed::FeedShow;
 use callboard_domain::board::why::Why;
 use callboard_domain::ids::TaskId;
+use callboard_domain::knowledge::KnowledgeEntry;
 use callboard_domain::policy::Phase;
+use callboard_domain::pulls::Pull;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::PersonVerb;
 use callboard_domain::runs::job::{Job, JobId};
+use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::attempt::Attempt;
-use callboard_domain::task::{Entry, Task, TaskRow};
+use callboard_domain::task::{Task, TaskRow};
 use callboard_domain::time::Timestamp;
-use callboard_engine::{AttemptFilter, CardSeen, EngineError, EpicTask};
+use callboard_engine::store::knowledge::KnowledgeHit;
+use callboard_engine::{AttemptFilter, CardSeen, DigestTask, EngineError, EpicTask, TaskFeed};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Page;
 use super::board::why_line;
 use super::frame::{Screen, View};
-use super::parts::{
-    Choice, State, Tone, actor, ago, icon, lease, moment, note, outcome, prose, span, tabs, tag,
-    title_link,
-};
+use super::parts::{State, Tone, actor, ago, icon, lease, note, prose, span, title_link};
+use super::query::address;
 use super::review::short;
 use super::review_checks::{CheckPanel, CheckTail, checks, tails};
-use super::task_verbs::{form, verbs_of, why_not};
+use super::task_feed::{activity, write_box};
+use super::task_side::{parts, side};
+use super::task_verbs::{Verb, form, verbs_of, why_not};
 use crate::task_name;
 
 const PARTS_SHOWN: usize = 200;
 const ATTEMPTS_SHOWN: usize = 20;
 const DEPS_SHOWN: usize = 20;
+/// Fewer characters are no end of an id.
+const END_CHARS_MIN: usize = 4;
+/// How many entries of knowledge are named that the work brought.
+const BROUGHT_SHOWN: usize = 10;
+/// A longer intent is cut, and the page says so.
+const BODY_BYTES_SHOWN: usize = 64 * 1024;
 /// How many verbs stand in the row; the others are below `More`.
 const VERBS_SHOWN: usize = 2;
 const KEYS: &[(&str, &str)] = &[
@@ -52,15 +63,23 @@ pub(super) struct TaskSeen {
     pub now: Timestamp,
     epic: Option<Task>,
     /// The tasks of an epic, and whether there are more.
-    parts: Vec<EpicTask>,
-    more: bool,
-    attempts: Vec<Attempt>,
+    pub parts: Vec<EpicTask>,
+    pub more: bool,
+    pub attempts: Vec<Attempt>,
+    /// The newest runs of agents on the task.
+    pub runs: Vec<RunRecord>,
+    pub pulls: Vec<Pull>,
+    /// The knowledge that a worker gets with the task, and the entries that the work brought.
+    pub given: Vec<KnowledgeHit>,
+    pub brought: Vec<KnowledgeEntry>,
+    /// The check that failed again and again in the newest attempt: its index, and how often.
+    streak: Option<(usize, usize)>,
     /// The job that runs the checks for review.
     check_job: Option<Job>,
     /// The tasks that it waits for.
-    deps: Vec<Task>,
+    pub deps: Vec<Task>,
     /// The tasks that wait for it.
-    waiters: Vec<Task>,
+    pub waiters: Vec<Task>,
     /// Whether the board has an agent on the task that it can stop.
     pub stops: bool,
     /// The ends of the logs of checks that fail.
@@ -68,9 +87,10 @@ pub(super) struct TaskSeen {
     /// The newest run whose output can be read.
     log: Option<JobId>,
     /// What an open task waits for, and what lets it go on.
-    why: Option<Why>,
-    /// Whether the activity shows notes alone.
-    only_notes: bool,
+    pub why: Option<Why>,
+    pub feed: TaskFeed,
+    /// The part of the feed that the reader asked for.
+    pub asked: TaskAsked,
 }
 
 impl TaskSeen {
@@ -84,11 +104,31 @@ impl TaskSeen {
 }
 
 /// The state of the page in its address.
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 pub(super) struct TaskAsked {
-    /// `notes`: only the notes of the activity.
+    /// The part of the activity: `all`, `notes`, `mail` or `events`.
     #[serde(default)]
     show: String,
+    /// Only entries below this number.
+    #[serde(default)]
+    before: String,
+}
+
+impl TaskAsked {
+    pub fn show(&self) -> FeedShow {
+        FeedShow::parse(&self.show).unwrap_or_default()
+    }
+
+    /// The parts of the query that lead to this page again.
+    fn kept(&self) -> Vec<(&str, &str)> {
+        let fields = [("show", self.show.as_str()), ("before", &self.before)];
+        fields.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+    }
+
+    /// The number below which entries lie; what is no number is left out.
+    pub fn before(&self) -> Option<u64> {
+        self.before.parse().ok()
+    }
 }
 
 pub(super) async fn show(
@@ -100,26 +140,37 @@ pub(super) async fn show(
         Ok(id) => id,
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
-    match seen(&page, id).await {
+    match seen_as(&page, id, asked).await {
         // Links and bookmarks have the short name.
         Ok(seen) if text != seen.task().name().to_string() => {
-            Redirect::to(&format!("/tasks/{}", seen.task().name())).into_response()
+            let kept = seen.asked.kept();
+            let query = if kept.is_empty() { String::new() } else { address(&kept, &[]) };
+            Redirect::to(&format!("/tasks/{}{query}", seen.task().name())).into_response()
         }
-        Ok(mut seen) => {
-            seen.only_notes = asked.show == "notes";
-            shown(&page, StatusCode::OK, &seen, None).await
-        }
+        Ok(seen) => shown(&page, StatusCode::OK, &seen, None).await,
         Err(error) => page.failure(Screen::Board, &error).await,
     }
 }
 
-/// The task with this id or short name.
+/// The task with this id or short name, or the only one whose id ends so.
 pub(super) async fn found(page: &Page, text: &str) -> Result<TaskId, EngineError> {
-    let missing = || Refusal::TaskNotFound { task: "no such id".into() }.into();
-    task_name::task_of(&page.engine, &page.op(), text).await?.ok_or_else(missing)
+    if let Some(id) = task_name::task_of(&page.engine, &page.op(), text).await? {
+        return Ok(id);
+    }
+    let end = text.to_lowercase();
+    let is_end = |id: &TaskId| end.len() >= END_CHARS_MIN && id.id.to_string().ends_with(&end);
+    let fits = page.engine.task_ids(&page.op(), text, 2).await?;
+    match fits[..] {
+        [id] if is_end(&id) => Ok(id),
+        _ => Err(Refusal::TaskNotFound { task: "no such id".into() }.into()),
+    }
 }
 
 pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineError> {
+    seen_as(page, id, TaskAsked::default()).await
+}
+
+async fn seen_as(page: &Page, id: TaskId, asked: TaskAsked) -> Result<TaskSeen, EngineError> {
     let op = page.op();
     let looked = page.engine.task_look(&op, id).await?;
     let (record, now) = (looked.it, looked.now);
@@ -154,6 +205,22 @@ pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineErro
     let is_open = !record.task.phase.is_closed() && !record.task.is_plan;
     let whys = page.engine.whys(&op, &[row], now).await?;
     let why = whys.into_iter().next().filter(|_| is_open);
+    let streak = match record.newest.as_ref().filter(|newest| newest.is_live(now)) {
+        Some(newest) => page.engine.check_streak(&op, id, newest).await?,
+        None => None,
+    };
+    let runs = page.engine.work_runs(&op, id).await?;
+    let pulls = page.engine.pulls_of_task(&op, id).await?;
+    let digests = page.engine.knowledge_digest(&op, &[DigestTask::from(&record)]).await;
+    let given = digests.into_iter().flat_map(|digest| digest.references).collect();
+    let brought = match page.engine.knowledge_of_task(&op, id, BROUGHT_SHOWN).await {
+        Ok(brought) => brought,
+        // A reader without the scope sees the task without them.
+        Err(EngineError::Refused(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let (wanted, reader) = ((asked.show(), asked.before()), page.inbox());
+    let feed = page.engine.task_feed(&op, &record, &attempts, reader.as_ref(), wanted).await?;
     let card = CardSeen { record, card };
     Ok(TaskSeen {
         card,
@@ -162,6 +229,11 @@ pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineErro
         parts,
         more,
         attempts,
+        runs,
+        pulls,
+        given,
+        brought,
+        streak,
         check_job,
         deps,
         waiters,
@@ -169,7 +241,8 @@ pub(super) async fn seen(page: &Page, id: TaskId) -> Result<TaskSeen, EngineErro
         tails,
         log,
         why,
-        only_notes: false,
+        feed,
+        asked,
     })
 }
 
@@ -190,17 +263,18 @@ pub(super) async fn shown(
             @if page.acts() { (acts(page, seen)) }
         }
         @if !task.is_plan { div.phases-box #phases data-live { (phases(seen)) } }
-        div #task data-live {
-            div.sided {
-                div.stack {
-                    @if let Some(words) = trouble(seen) { (words) }
+        div.sided {
+            div.stack {
+                div.stack #task data-live {
+                    @if let Some(words) = trouble(page, seen) { (words) }
                     @if task.is_plan { (parts(seen)) }
                     (checks(page, &checks_of(seen)))
                     (intent(seen))
                     (activity(seen))
                 }
-                aside.stack { (side(page, seen)) }
+                (write_box(page, seen))
             }
+            aside.stack #side data-live { (side(page, seen)) }
         }
     };
     let mut view = View::of(Screen::Board, &task.title, content);
@@ -224,7 +298,7 @@ fn head(seen: &TaskSeen) -> Markup {
             div.dots {
                 (seen.state().badge())
                 @if let Some(who) = task.assignee.as_ref().or(live.map(|live| &live.actor)) { (actor(who)) }
-                @if let Some(attempt) = live { (lease(attempt, seen.now)) span { "fence " (attempt.fence) } }
+                @if let Some(attempt) = live { (lease(attempt, seen.now)) span { "attempt " (seen.attempts.len().max(1)) ", fence " (attempt.fence) } }
                 @if let Some(epic) = &seen.epic { span { "part of " (title_link(epic)) } }
                 span { "for " (span(seen.now.ms_since(task.phase_at))) }
                 span.id { (task.name()) }
@@ -267,11 +341,11 @@ fn phases(seen: &TaskSeen) -> Markup {
         }),
         (1, 1) if tries > 1 => format!("{since}, try {tries}"),
         (1, 1) | (2, 2) => since.clone(),
-        (1, _) if tries > 1 => format!("{tries} tries"),
+        (1, _) => worked(seen, tries),
         (3, 3) => format!("after {}", span(task.phase_at.ms_since(task.created_at))),
         (3, _) if !seen.waiters.is_empty() => match seen.waiters.len() {
-            1 => "1 task waits for it".into(),
-            many => format!("{many} tasks wait for it"),
+            1 => "lets 1 task start".into(),
+            many => format!("lets {many} tasks start"),
         },
         _ => String::new(),
     };
@@ -294,59 +368,124 @@ fn phases(seen: &TaskSeen) -> Markup {
     }
 }
 
-/// A note about what holds the task, with what lets it go on.
-fn trouble(seen: &TaskSeen) -> Option<Markup> {
+/// How long the task was worked on before it was handed over.
+fn worked(seen: &TaskSeen, tries: usize) -> String {
+    let began = seen.attempts.iter().map(|attempt| attempt.started_at).min();
+    let handed = seen.card.card.review.as_ref().map(|review| review.requested_at);
+    let took = began.zip(handed).map(|(began, handed)| span(handed.ms_since(began).max(0)));
+    match (took, tries) {
+        (Some(took), 2..) => format!("{took}, {tries} tries"),
+        (Some(took), _) => took,
+        (None, 2..) => format!("{tries} tries"),
+        (None, _) => String::new(),
+    }
+}
+
+/// A note about what holds the task, with the verbs that let it go on.
+fn trouble(page: &Page, seen: &TaskSeen) -> Option<Markup> {
     let task = seen.task();
     if task.phase.is_closed() {
-        return merged(seen);
+        return Some(ended(seen));
     }
+    let verbs = |verbs: &[Verb]| {
+        html! { @if page.acts() { div.row {
+            @if why_not(page, PersonVerb::Write).is_none() {
+                a.button href="#write-text" { (icon("comment")) "Write a hint" }
+            }
+            @for verb in verbs { (form(page, seen, *verb)) }
+        } } }
+    };
     if let Some(blocked) = &task.blocked {
         let words = html! {
-            (actor(&blocked.by)) " is stuck: " bdi { (blocked.reason) } ". An answer lets the task go on."
+            p { (actor(&blocked.by)) " is stuck: " bdi { (blocked.reason) } ". An answer lets the task go on." }
+            (verbs(&[Verb::Unblock]))
         };
         return Some(note(Tone::Late, "warn", &words));
     }
     if let Some(failed) = &seen.card.card.failed {
-        let words = html! { "The task was given up " (ago(failed.at, seen.now)) ": " bdi { (failed.reason) } };
+        let words = html! {
+            p { "The task was given up " (ago(failed.at, seen.now)) ": " bdi { (failed.reason) } }
+        };
         return Some(note(Tone::Failed, "warn", &words));
+    }
+    let newest = seen.card.record.newest.as_ref();
+    if let (Some((index, times)), Some(newest)) = (seen.streak, newest) {
+        let words = html! {
+            p {
+                b { "Check " (index + 1) " failed " (times) " times in a row. " }
+                (actor(&newest.actor)) " still holds the task. A hint often helps more than another try."
+            }
+            (verbs(&[Verb::Check, Verb::Stop]))
+        };
+        return Some(note(Tone::Failed, "warn", &words));
+    }
+    if is_silent(newest, page.engine.policy(), seen.now) {
+        let words = html! {
+            p { b { "Its agent is silent. " } "When the lease ends, the task is free again." }
+            (verbs(&[Verb::Stop]))
+        };
+        return Some(note(Tone::Late, "sleep", &words));
     }
     let review =
         seen.card.card.review.as_ref().filter(|review| !review.conflict_files.is_empty())?;
     let words = html! {
-        "The last merge met conflicts in " (review.conflict_files.join(", ")) "."
+        p { "The last merge met conflicts in " (review.conflict_files.join(", ")) "." }
+        @if task.phase == Phase::Review {
+            p { a href={ "/tasks/" (task.name()) "/review" } { "The review" } " offers a rebase." }
+        }
     };
     Some(note(Tone::Failed, "warn", &words))
 }
 
-/// How a task that was merged ended: the commit, who approved it, and how long it took.
-fn merged(seen: &TaskSeen) -> Option<Markup> {
-    let (task, review) = (seen.task(), seen.card.card.review.as_ref()?);
-    let commit = review.merge_commit.as_deref()?;
+/// How a task ended: the outcome, the merge commit, who approved it, and where the time went.
+fn ended(seen: &TaskSeen) -> Markup {
+    let (task, review) = (seen.task(), seen.card.card.review.as_ref());
+    let merged = review.and_then(|review| Some((review, review.merge_commit.as_deref()?)));
     let work = seen.attempts.iter().map(|attempt| attempt.started_at).min();
+    let done = task.phase == Phase::ClosedDone;
+    // Work that was never handed over has no time in review.
+    let handed = review.map_or(task.phase_at, |review| review.requested_at);
     let words = html! {
         p {
-            "Merged as " code { (short(commit)) } ", approved by " (actor(&review.by)) " "
-            (ago(review.decided_at.unwrap_or(review.requested_at), seen.now)) "."
+            @match (merged, done) {
+                (Some((review, commit)), _) => {
+                    "Merged as " code { (short(commit)) } ", approved by " (actor(&review.by)) " "
+                    (ago(review.decided_at.unwrap_or(review.requested_at), seen.now)) "."
+                }
+                (None, true) => { "Done " (ago(task.phase_at, seen.now)) "; no merge was made here." }
+                (None, false) => { "Canceled " (ago(task.phase_at, seen.now)) "." }
+            }
         }
         @if let Some(began) = work {
             p.faint {
-                "Waited " (span(began.ms_since(task.created_at))) ", worked on for "
-                (span(review.requested_at.ms_since(began).max(0))) ", in review for "
-                (span(task.phase_at.ms_since(review.requested_at).max(0))) "."
+                "Waited " (span(began.ms_since(task.created_at).max(0))) ", worked on for "
+                (span(handed.ms_since(began).max(0)))
+                @if review.is_some() { ", in review for " (span(task.phase_at.ms_since(handed).max(0))) }
+                "; " (span(task.phase_at.ms_since(task.created_at).max(0))) " in all."
             }
         }
     };
-    Some(note(Tone::Proved, "check", &words))
+    match done {
+        true => note(Tone::Proved, "check", &words),
+        false => note(Tone::Quiet, "canceled", &words),
+    }
 }
 
 fn intent(seen: &TaskSeen) -> Markup {
     let (body, criteria) = (&seen.card.record.body, &seen.card.card.criteria);
+    let shown = &body[..body.floor_char_boundary(BODY_BYTES_SHOWN)];
     html! {
         @if !body.is_empty() || !criteria.is_empty() {
             section.box {
                 h2.box-head { "Intent" }
                 div.box-body.stack-tight {
-                    @if !body.is_empty() { (prose(body)) }
+                    @if !body.is_empty() { (prose(shown)) }
+                    @if shown.len() < body.len() {
+                        p.faint {
+                            "The first 64 KB of " (body.len() / 1024) " KB. All of it: "
+                            code { "callboard task show " (seen.task().name()) }
+                        }
+                    }
                     @if !criteria.is_empty() {
                         h3 { "Done when" }
                         ul.prose { @for line in criteria { li { bdi { (line) } } } }
@@ -370,147 +509,6 @@ fn checks_of(seen: &TaskSeen) -> CheckPanel<'_> {
     }
 }
 
-fn activity(seen: &TaskSeen) -> Markup {
-    let (task, entries) = (seen.task(), &seen.card.record.entries);
-    let omitted = (task.entries as usize).saturating_sub(entries.len());
-    let here = format!("/tasks/{}", task.name());
-    let is_note = |entry: &&Entry| matches!(entry.did.as_str(), "note" | "told its agent");
-    let is_shown = |entry: &&Entry| !seen.only_notes || is_note(entry);
-    let choices = [
-        Choice { href: here.clone(), word: "All", count: None, is_current: !seen.only_notes },
-        Choice {
-            href: format!("{here}?show=notes"),
-            word: "Notes",
-            count: None,
-            is_current: seen.only_notes,
-        },
-        Choice {
-            href: format!("/audit?q=task:{}", task.name()),
-            word: "Events",
-            count: None,
-            is_current: false,
-        },
-    ];
-    html! {
-        section.box {
-            div.box-head { h2 { "Activity" } span.row-end { (tabs("Which entries", choices)) } }
-            @if omitted > 0 {
-                p.box-body.faint { (omitted) " older entries are in " code { "callboard log " (task.name()) } "." }
-            }
-            ol.feed { @for entry in entries.iter().filter(is_shown) { (feed_item(entry, seen.now)) } }
-        }
-    }
-}
-
-fn feed_item(entry: &Entry, now: Timestamp) -> Markup {
-    html! {
-        li {
-            p { (actor(&entry.who)) " " span.soft { (entry.did) } " " span.faint { (ago(entry.at, now)) } }
-            @if let Some(text) = &entry.text {
-                @if entry.did == "ran checks" { p.faint { (by_number(text)) } } @else { (prose(text)) }
-            }
-        }
-    }
-}
-
-/// Results of checks by their numbers, counted from 1 as on this page: `0 pass, 1 fail` is `check 1 pass, check 2 fail`.
-fn by_number(text: &str) -> String {
-    let one = |part: &str| match part.split_once(' ') {
-        Some((index, result)) => match index.parse::<usize>() {
-            Ok(index) => format!("check {} {result}", index + 1),
-            Err(_) => part.to_owned(),
-        },
-        None => part.to_owned(),
-    };
-    text.split(", ").map(one).collect::<Vec<_>>().join(", ")
-}
-
-fn parts(seen: &TaskSeen) -> Markup {
-    let done = seen.parts.iter().filter(|part| part.row.task.phase == Phase::ClosedDone).count();
-    html! {
-        section.box {
-            div.box-head { h2 { "Tasks of this epic" } span.faint { (done) " of " (seen.parts.len()) " done" } }
-            @if seen.parts.is_empty() { p.box-body.soft { "None yet." } }
-            ul.lines { @for EpicTask { row, worker, .. } in &seen.parts {
-                li.row {
-                    (State::of(&row.task).mark()) (title_link(&row.task))
-                    span.row-end.row {
-                        @if let Some(worker) = worker { (super::parts::actor_named(worker.as_str())) }
-                        span.id { (row.task.name()) }
-                    }
-                }
-            } }
-            @if seen.more { p.box-body.faint { "And more." } }
-        }
-    }
-}
-
-fn side(page: &Page, seen: &TaskSeen) -> Markup {
-    let CardSeen { record, card } = &seen.card;
-    let task = &record.task;
-    let attempt = record.newest.as_ref();
-    let branch = card.branch.as_ref().or(attempt.and_then(|attempt| attempt.branch.as_ref()));
-    html! {
-        section.box {
-            h2.box-head { "Waits for" }
-            @if seen.deps.is_empty() { p.box-body.soft { "Nothing." } }
-            ul.lines { @for dep in &seen.deps { li.row {
-                (State::of(dep).mark()) (title_link(dep)) span.id { (dep.name()) }
-                @if page.acts() && !task.phase.is_closed() {
-                    form.row-end method="post" action={ "/tasks/" (task.name()) "/undep" } {
-                        input type="hidden" name="dep" value=(dep.id);
-                        button.button.button-bare.button-small aria-label="Remove this dependency" { (icon("cross")) }
-                    }
-                }
-            } } }
-        }
-        @if !seen.waiters.is_empty() {
-            section.box {
-                h2.box-head { "Lets start" }
-                ul.lines { @for task in &seen.waiters { li.row {
-                    (State::of(task).mark()) (title_link(task)) span.id { (task.name()) }
-                    @if task.open_deps > 1 { span.faint { "waits for " (task.open_deps - 1) " more" } }
-                } } }
-            }
-        }
-        @if !seen.attempts.is_empty() {
-            section.box {
-                h2.box-head { "Attempts " span.faint { (seen.attempts.len()) } }
-                ul.lines { @for attempt in seen.attempts.iter().rev() { (attempt_line(attempt, seen.now)) } }
-            }
-        }
-        section.box {
-            h2.box-head { "Details" }
-            dl.facts.box-body {
-                dt { "Id" } dd { code { (task.id) } }
-                dt { "Status" } dd { (task.label) ", phase " (task.phase.as_str()) }
-                dt { "Priority" } dd { (task.priority) @if task.priority == 0 { " " span.urgent { "P0" } } }
-                dt { "Worked on" } dd { (match card.mode { Mode::Auto => "by an agent alone", Mode::Pair => "with a person" }) }
-                @if let Some(agent) = &card.agent { dt { "Agent" } dd { (agent) } }
-                @if let Some(branch) = branch { dt { "Branch" } dd { code { (branch) } } }
-                @if let Some(base) = &card.base_branch { dt { "Into" } dd { code { (base) } } }
-                @if let Some(folder) = attempt.and_then(|attempt| attempt.worktree.as_ref()) { dt { "Worktree" } dd { code { (folder) } } }
-                dt { "Made" } dd { (moment(task.created_at)) @if let Some(by) = &card.created_by { " by " (by) } }
-                dt { "Changed" } dd { (moment(task.updated_at)) }
-            }
-        }
-    }
-}
-
-fn attempt_line(attempt: &Attempt, now: Timestamp) -> Markup {
-    let (tone, word) = outcome(attempt, now);
-    html! {
-        li.row {
-            (actor(&attempt.actor)) (tag(tone, word))
-            span.faint.row-end {
-                (attempt.kind.as_str()) ", fence " (attempt.fence) ", "
-                @if let Some(model) = &attempt.model { bdi { (model) } ", " }
-                (ago(attempt.started_at, now))
-            }
-        }
-    }
-}
-
 /// The forms of a person, outside of the live part: a form that is being written stays as it is.
 fn acts(page: &Page, seen: &TaskSeen) -> Markup {
     let verbs = verbs_of(seen);
@@ -531,22 +529,6 @@ fn acts(page: &Page, seen: &TaskSeen) -> Markup {
                     }
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::by_number;
-
-    #[test]
-    fn results_of_checks_are_counted_from_one() {
-        for (text, words) in [
-            ("0 pass", "check 1 pass"),
-            ("0 pass, 11 fail", "check 1 pass, check 12 fail"),
-            ("none", "none"),
-        ] {
-            assert_eq!(by_number(text), words);
         }
     }
 }

@@ -153,6 +153,11 @@ fn hindered(seen: &TaskSeen, verb: Verb) -> Option<String> {
 /// The form of a verb. A verb that needs words or a confirmation opens a small panel first. A verb that the reader may
 /// not use is left out, or stays with the reason.
 pub(super) fn form(page: &Page, seen: &TaskSeen, verb: Verb) -> Markup {
+    form_to(page, seen, verb, "")
+}
+
+/// As `form`; `next` is the page that follows, the task's own if it is empty.
+pub(super) fn form_to(page: &Page, seen: &TaskSeen, verb: Verb, next: &str) -> Markup {
     let (path, glyph, words) = verb.words();
     let task = seen.task();
     if let Some(why) = why_not(page, verb.needs()).or_else(|| hindered(seen, verb)) {
@@ -162,7 +167,10 @@ pub(super) fn form(page: &Page, seen: &TaskSeen, verb: Verb) -> Markup {
     }
     let action = format!("/tasks/{}/{path}", task.name());
     let once = page.engine.fresh_id().to_string();
-    let hidden = html! { input type="hidden" name="once" value=(once); };
+    let hidden = html! {
+        input type="hidden" name="once" value=(once);
+        @if !next.is_empty() { input type="hidden" name="next" value=(next); }
+    };
     let field = |label: &str, required: bool| {
         html! { div.field {
             label for={ (path) "-text" } { (label) }

@@ -86,11 +86,13 @@ impl Span {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub span: Span,
+    /// The end of the span: now, or an earlier time that the reader chose.
     pub until: Timestamp,
     pub now: Timestamp,
 }
 
 impl Axis {
+    /// The beginning of the span.
     pub fn from(&self) -> Timestamp {
         self.until.plus_ms(-self.span.ms())
     }
@@ -101,18 +103,21 @@ impl Axis {
         (share * PAST * 100.0).clamp(0.0, 100.0)
     }
 
+    /// Whether the present lies within the picture: behind `until` there is room for about a twelfth of the span.
     fn shows_now(&self) -> bool {
         self.now.ms_since(self.until) < self.span.ms() / 12
     }
 
     /// The times of the grid, at whole steps of UTC.
     fn steps(&self) -> Vec<Timestamp> {
+        // Times are microseconds, spans milliseconds.
         let step = self.span.step_ms() * 1000;
         let first = self.from().0.div_euclid(step) + 1;
         let places = (first..).map(|n| Timestamp(n * step));
         places.take_while(|at| *at <= self.until).collect()
     }
 
+    /// The hour and minute; over several days also the date.
     fn label(&self, at: Timestamp) -> String {
         let text = rfc3339_ms(at);
         let part = match self.span {
@@ -166,15 +171,18 @@ pub(super) fn lane(axis: &Axis, actor: &ActorSeen) -> Markup {
     }
 }
 
+/// One attempt: its bar, the rest of its lease hatched, a tick for each heartbeat, and the title.
 fn bar(axis: &Axis, work: &WorkSpan, silent: bool) -> Markup {
     let (attempt, task) = (&work.seen.attempt, &work.seen.task);
     let end = ended_at(attempt).unwrap_or(axis.now);
     let (tone, word) = match outcome(attempt, axis.now) {
+        // Silence is the actor's, and shows only on the attempt that goes on.
         (Tone::Now, _) if silent => (Tone::Late, "silent"),
         known => known,
     };
     let (x, to) = (axis.x(attempt.started_at), axis.x(end));
     let width = (to - x).max(BAR_MIN);
+    // How long the holder may stay silent before the task is free again.
     let ahead = attempt.lease().map(|lease| axis.x(lease.expires_at) - to).filter(|it| *it > 0.0);
     // SVG has no element that isolates the direction of a text.
     let title: String = printed(&task.title).chars().take(TITLE_CHARS).collect();
@@ -195,6 +203,7 @@ fn bar(axis: &Axis, work: &WorkSpan, silent: bool) -> Markup {
     }
 }
 
+/// The end of an attempt; `None` while it goes on.
 fn ended_at(attempt: &Attempt) -> Option<Timestamp> {
     match &attempt.state {
         AttemptState::Live { .. } => None,

@@ -81,13 +81,14 @@ pub async fn cmd_demo(context: &Context, args: DemoArgs) -> Result<(), Failure> 
     if !(0.0..=60.0).contains(&args.pace) {
         return Err(Failure::usage("--pace must be 0..60 seconds"));
     }
-    // Removed when this function returns.
-    let (folder, _temporary) = match &args.dir {
-        Some(named) => (made_empty(named)?, None),
+    let folder = match &args.dir {
+        Some(named) => made_empty(named)?,
         None => {
             let made = tempfile::Builder::new().prefix("callboard-demo-").tempdir();
             let made = made.map_err(|error| cannot_make(&error))?;
-            (made.path().to_owned(), Some(Temporary(made)))
+            let folder = made.path().to_owned();
+            context.drop_last(Temporary(made));
+            folder
         }
     };
     let folder = folder.canonicalize().map_err(|error| cannot_make(&error))?;

@@ -143,12 +143,17 @@ impl Scene {
             engine.decision_log(&op("decision_log")?, &lead.id, id, text).await?;
             stage.say(LEAD, "decision_log", title).await;
         }
+        let language = "Three are done.\nFrench or Spanish? I begin tomorrow.";
+        let release = format!(
+            "Please look at the review that waits.\nNobody has heard of {} for a while.",
+            self.silent.name
+        );
         for (subject, body) in [
-            ("Which language comes next?", "Three are done.\nFrench or Spanish? I begin tomorrow."),
-            ("The release is ready but for its tag", "Please look at the review that waits."),
+            ("Which language comes next?", language.to_owned()),
+            ("The release is ready but for its tag", release),
         ] {
             let (mail, from) = (MailId(engine.fresh_id()), Some(lead.id.clone()));
-            let (subject, body) = (subject.to_owned(), body.to_owned());
+            let subject = subject.to_owned();
             let send = MailSend { mail, from, to: None, subject, body };
             let sent = engine.mail_send(&op("mail_send")?, send).await?;
             stage.say(LEAD, "mail_send", &sent.subject).await;

@@ -21,6 +21,7 @@ pub(super) const YOU: &str = "human:you";
 
 /// How often a state is looked at, and how long it may take.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// 45 seconds in all.
 const LOOKS_MAX: u32 = 450;
 
 pub(super) struct Stage {
@@ -70,6 +71,7 @@ impl Stage {
         task: &DemoTask,
         round: u32,
     ) -> Result<DemoSession, Failure> {
+        // A repeat of a begin finds its session; a second round needs another key.
         let key = format!("{} {round}", task.id);
         let begin = json!({"id": task.id, "expected_actor": who, "idempotency_key": key,
             "worktree": "new", "client": "demo"});
@@ -125,6 +127,7 @@ impl Stage {
         let principal = self.principal(who)?;
         let context = |tool| OpContext::new(principal, tool);
         match self.front.call(tool, arguments, context).await {
+            // Tools of the board answer refusals as results.
             Ok(ToolReply::Done(value)) if value["success"] == false => {
                 let text = |name: &str| value[name].as_str().or(value["error"][name].as_str());
                 let code = text("code").unwrap_or("DEMO_REFUSED");

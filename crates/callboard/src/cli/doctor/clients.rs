@@ -16,6 +16,7 @@ use crate::place::Place;
 
 /// A client that waits longer for its server says that the server is broken.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
+/// Longer than `ANSWER_MAX`, so that a slow server is told from one that does not answer.
 const KILL_AFTER: Duration = Duration::from_secs(10);
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
 
@@ -164,6 +165,7 @@ async fn started(root: &Path) -> Finding {
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let tools = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let input = format!("{hello}\n{ready}\n{tools}\n");
+    // Without a runner: a look must not start agents.
     match probe(&program, &["mcp", "--no-runner"], root, &input, KILL_AFTER).await {
         Ok(report) => answered(name, &report),
         Err(error) => Finding::fail(name, format!("cannot start: {error}"), "callboard mcp"),
@@ -194,5 +196,6 @@ fn answered(name: &'static str, report: &ProbeReport) -> Finding {
 async fn version(program: &Path) -> Option<String> {
     let report = probe(program, &["--version"], Path::new("/"), "", VERSION_WITHIN).await.ok()?;
     let line = report.stdout.lines().next()?.trim();
+    // Some programs print more than a version. One line of a terminal is enough.
     (report.is_success && !line.is_empty()).then(|| line.chars().take(80).collect())
 }

@@ -13,8 +13,10 @@ use crate::compose::{self, App};
 use crate::config::Settings;
 
 const TIME_MAX: Duration = Duration::from_secs(5);
+/// As large as a pipe on Linux.
 const PIPE_BYTES: usize = 1 << 16;
 
+/// Inside this process: a fault here is one of the server, not of the client's settings or of PATH.
 pub(super) async fn shake(app: &App, settings: &Settings) -> Finding {
     match tokio::time::timeout(TIME_MAX, tools_over_mcp(app, settings)).await {
         Ok(Ok(tools)) => Finding::ok("mcp", format!("answers a client and offers {tools} tools")),

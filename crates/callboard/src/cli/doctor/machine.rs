@@ -7,9 +7,11 @@ use callboard_runner::{SandboxHeld, program_on_path};
 
 use super::Finding;
 
+/// Below this a commit may fail soon: the write-ahead log and the backup before a migration need room.
 const DISK_FAIL_BYTES: u64 = 50 << 20;
 const DISK_WARN_BYTES: u64 = 1 << 30;
 
+/// A warning, because tasks without worktrees need no git.
 pub(super) fn git() -> Finding {
     match program_on_path("git") {
         Some(path) => Finding::ok("git", path.display().to_string()),
@@ -21,6 +23,7 @@ pub(super) fn git() -> Finding {
     }
 }
 
+/// `name` is `graph.check_shell`.
 pub(super) fn shell(name: &str) -> Finding {
     match program_on_path(name) {
         Some(path) => Finding::ok("check shell", path.display().to_string()),
@@ -66,6 +69,7 @@ pub(super) fn disk(folder: &Path) -> Finding {
     }
 }
 
+/// Binds the address for a moment. A server of this project that runs already is the usual reason for a warning.
 pub(super) fn port(address: SocketAddr) -> Finding {
     match TcpListener::bind(address) {
         Ok(_) => Finding::ok("port", format!("{address} is free")),

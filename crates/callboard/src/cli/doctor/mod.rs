@@ -1,6 +1,7 @@
 //! `callboard doctor`: one line per requirement, with the exact fix if it is not met.
 
 mod clients;
+mod growth;
 mod handshake;
 mod machine;
 mod page;
@@ -40,19 +41,27 @@ struct Finding {
     health: Health,
     message: String,
     fix: Option<String>,
+    /// Figures beside the words, for `--json`.
+    figures: Option<Value>,
 }
 
 impl Finding {
     fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, health: Health::Ok, message: message.into(), fix: None }
+        Self { name, health: Health::Ok, message: message.into(), fix: None, figures: None }
     }
 
     fn warn(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, health: Health::Warn, message: message.into(), fix: Some(fix.into()) }
+        let fix = Some(fix.into());
+        Self { name, health: Health::Warn, message: message.into(), fix, figures: None }
     }
 
     fn fail(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, health: Health::Fail, message: message.into(), fix: Some(fix.into()) }
+        let fix = Some(fix.into());
+        Self { name, health: Health::Fail, message: message.into(), fix, figures: None }
+    }
+
+    fn with(self, figures: Value) -> Self {
+        Self { figures: Some(figures), ..self }
     }
 
     /// A failure that kept a check from running becomes its result.
@@ -103,12 +112,16 @@ fn print(context: &Context, found: &[Finding]) -> Result<(), Failure> {
         let checks: Vec<Value> = found
             .iter()
             .map(|finding| {
-                json!({
+                let mut check = json!({
                     "name": finding.name,
                     "status": finding.health.word(),
                     "message": finding.message,
                     "fix": finding.fix,
-                })
+                });
+                if let Some(figures) = &finding.figures {
+                    check["figures"] = figures.clone();
+                }
+                check
             })
             .collect();
         let ok = found.iter().all(|finding| finding.health != Health::Fail);

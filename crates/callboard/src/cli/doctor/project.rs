@@ -9,7 +9,7 @@ use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_runner::LocalChecks;
 use rustix::fs::Access;
 
-use super::{Finding, clients, handshake, machine};
+use super::{Finding, clients, growth, handshake, machine};
 use crate::cli::context::Context;
 use crate::cli::trust;
 use crate::compose::{self, App};
@@ -50,6 +50,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
                 Some(words) => Finding::warn("trust", words, "callboard trust --show"),
             });
             found.extend(opened(&app, &settings).await);
+            found.extend(growth::look(&app.engine).await);
             found.extend(worktrees(&app.engine).await);
         }
     }
@@ -103,6 +104,7 @@ pub(super) fn close_to_others(folder: &Path) -> std::io::Result<()> {
     if permissions.mode() & 0o077 == 0 {
         return Ok(());
     }
+    // The owner's own bits stay as they are.
     permissions.set_mode(permissions.mode() & 0o700);
     std::fs::set_permissions(folder, permissions)
 }
@@ -177,6 +179,7 @@ async fn worktrees(engine: &Engine) -> Option<Finding> {
 
 /// Whether the store is ahead: then it got a time from a wrong clock, or this machine's clock is wrong.
 pub(super) fn clock(engine: &Engine) -> Finding {
+    // Machines on a network may differ by seconds; five minutes come from a clock that was set wrong.
     const AHEAD_MAX_MS: i64 = 5 * 60_000;
     let ahead_ms = engine.store().now().ms_since(SystemClock.now());
     if ahead_ms <= AHEAD_MAX_MS {
@@ -204,11 +207,12 @@ async fn database(app: &App) -> Result<Finding, Failure> {
     store.ping().await?;
     let damage = store.verify().await?;
     let Some(first) = damage.first() else {
-        let events = store.last_seq().await?;
-        return Ok(Finding::ok(
-            "database",
-            format!("whole; {events} events agree with the tables"),
-        ));
+        let (events, floor) = (store.last_seq().await?, store.log_floor().await?);
+        let words = match floor.is_raised() {
+            false => format!("whole; {events} events agree with the tables"),
+            true => format!("whole; events {} to {events} agree with the tables", floor.seq),
+        };
+        return Ok(Finding::ok("database", words));
     };
     let others = damage.len() - 1;
     let words = match others {

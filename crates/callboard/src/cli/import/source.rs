@@ -55,6 +55,7 @@ fn paths(path: &Path, is_folder: bool, format: ImportFormat) -> Result<Vec<PathB
     }
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = format.folders().iter().map(|below| path.join(below)).collect();
+    // A link in a cloned repository could name any folder of this user.
     folders.retain(|folder| folder.is_dir() && !folder.is_symlink());
     if folders.is_empty() {
         folders.push(path.to_owned());
@@ -64,6 +65,7 @@ fn paths(path: &Path, is_folder: bool, format: ImportFormat) -> Result<Vec<PathB
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
+            // The type of the entry itself: a link is no file here.
             let is_file = entry.file_type().map_err(failed)?.is_file();
             if is_file && path.extension().is_some_and(|known| known == format.extension()) {
                 found.push(path);

@@ -3,7 +3,7 @@
 use callboard_domain::ids::Id;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRow;
-use callboard_engine::{At, TaskFilter};
+use callboard_engine::{At, TaskFilter, TaskScope};
 
 use crate::cli::context::{Context, Open};
 use crate::output::Failure;
@@ -51,6 +51,7 @@ pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), 
         label,
         assignee: args.assignee.map(|actor| (!actor.is_empty()).then_some(actor)),
         ready: args.ready.then_some(true),
+        scope: if args.open { TaskScope::Open } else { TaskScope::Every },
         after,
         ..TaskFilter::default()
     };
@@ -62,9 +63,7 @@ pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), 
     let limit = args.limit as usize;
     let wanted = |row: &TaskRow| {
         let has = |text: &String| row.task.title.to_lowercase().contains(text);
-        (!args.open || !row.task.phase.is_closed())
-            && (epic.is_none() || row.task.parent == epic)
-            && search.as_ref().is_none_or(has)
+        (epic.is_none() || row.task.parent == epic) && search.as_ref().is_none_or(has)
     };
     let (rows, more) = collect(&open, filter, limit, wanted).await?;
     open.print_rows(&rows, more).await?;

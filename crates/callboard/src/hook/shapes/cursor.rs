@@ -18,6 +18,7 @@ fn write(event: HookEvent, answer: &HookAnswer) -> Option<Value> {
             Some(json!({"additional_context": words}))
         }
         (HookEvent::BeforeEdit, HookAnswer::Refuse(reason)) => {
+            // Cursor shows one message to the person and gives the other to the agent.
             Some(json!({"permission": "deny", "user_message": reason, "agent_message": reason}))
         }
         (HookEvent::TurnEnd, HookAnswer::GoOn(reason)) => Some(json!({"followup_message": reason})),

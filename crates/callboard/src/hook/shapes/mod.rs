@@ -19,6 +19,7 @@ pub struct ClientShape {
     tools: &'static [(&'static str, &'static str)],
     /// Tools that write files.
     editors: &'static [&'static str],
+    /// `None` where the client has no way to pass such an answer on.
     write: fn(HookEvent, &HookAnswer) -> Option<Value>,
 }
 
@@ -33,6 +34,7 @@ const SHAPES: [&ClientShape; 6] = [
 
 impl ClientShape {
     pub fn find(name: &str) -> Option<&'static ClientShape> {
+        // VS Code reads the hook file of Copilot, so its messages come in either form.
         let name = if name == "vscode" { "copilot" } else { name };
         SHAPES.into_iter().find(|shape| shape.name == name)
     }
@@ -42,6 +44,7 @@ impl ClientShape {
             message[*name].as_str().is_some_and(|tool| self.editors.contains(&tool))
         };
         let edit = self.tools.iter().find(is_edit);
+        // Cursor names no folder of the session; its first workspace is the one that is open.
         let roots = message["workspace_roots"][0].as_str();
         HookInput {
             cwd: message["cwd"].as_str().or(roots).map(str::to_owned),

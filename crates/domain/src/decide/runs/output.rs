@@ -5,13 +5,13 @@ use serde_json::json;
 
 use crate::actor::Actor;
 use crate::decide::runs::run::Step;
-use crate::event::EventName;
+use crate::event::{Event, EventName};
 use crate::refusal::Refusal;
 use crate::runs::job::{JobId, JobState};
-use crate::runs::run::{Artifact, ArtifactName, Question, RunCommit};
+use crate::runs::run::{ArtifactName, NewArtifact, Question, RunCommit};
 use crate::runs::usage::RunUsage;
 use crate::time::Timestamp;
-use crate::world::{Change, World};
+use crate::world::{Change, World, Write};
 
 /// Records an artifact of a run; a later one of the same name replaces it. Only the newest run may: an older one has a
 /// smaller fencing token.
@@ -19,7 +19,7 @@ pub(crate) fn run_artifact(
     world: &World<'_>,
     id: JobId,
     fence: u64,
-    artifact: &Artifact,
+    new: &NewArtifact,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut step = Step::of(world, id, now)?;
@@ -30,11 +30,19 @@ pub(crate) fn run_artifact(
         JobState::Done { .. }
         | JobState::Failed { .. }
         | JobState::Canceled { .. }
-        | JobState::Expired { .. } => artifact.name == ArtifactName::Logs,
+        | JobState::Expired { .. } => new.artifact.name == ArtifactName::Logs,
     };
     if !open || step.run.fence != fence {
         return Err(Refusal::JobLost { job: id });
     }
+    let event = kept(&mut step, new);
+    let mut change = step.reported(event);
+    change.writes.extend(stored(new));
+    Ok(change)
+}
+
+/// Puts an artifact among those of the run; returns the event about it.
+pub(super) fn kept(step: &mut Step<'_>, NewArtifact { artifact, .. }: &NewArtifact) -> Event {
     match step.run.artifacts.iter_mut().find(|known| known.name == artifact.name) {
         Some(known) => *known = artifact.clone(),
         None => step.run.artifacts.push(artifact.clone()),
@@ -44,7 +52,13 @@ pub(crate) fn run_artifact(
         "size": artifact.size,
         "sha256": artifact.sha256,
     });
-    Ok(step.alone(EventName::JobArtifact, more))
+    step.event(EventName::JobArtifact, more)
+}
+
+/// The write of an artifact's content, if it comes with the command.
+pub(super) fn stored(NewArtifact { artifact, bytes }: &NewArtifact) -> Option<Write> {
+    let (file, bytes) = (artifact.file.clone(), bytes.clone()?);
+    Some(Write::ArtifactInsert { file, bytes })
 }
 
 /// Records a question of the agent. The run goes on and waits for the answer; questions are numbered from 1 within
@@ -121,6 +135,12 @@ pub(crate) fn run_use(
     if step.run.fence != fence {
         return Err(Refusal::JobLost { job: id });
     }
+    let event = used(&mut step, agent, usage);
+    Ok(step.reported(event))
+}
+
+/// Adds to what the runs of a job used; returns the event about it.
+pub(super) fn used(step: &mut Step<'_>, agent: &Actor, usage: RunUsage) -> Event {
     step.run.usage = Some(step.run.usage.map_or(usage, |known| known.plus(usage)));
     let mut used = json!({
         "agent": agent,
@@ -130,7 +150,7 @@ pub(crate) fn run_use(
     if let Some(cost) = usage.cost_micros {
         used["cost_micros"] = cost.into();
     }
-    Ok(step.alone(EventName::JobUsed, used))
+    step.event(EventName::JobUsed, used)
 }
 
 /// Records the head of the work that a run leaves. Nothing in the rows changes.

@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::actor::Actor;
 use crate::board::card::Card;
-use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
+use crate::command::{RunEnd, RunLease, RunSettle, RunSubmit, TaskCreate};
 use crate::decide::crew;
 use crate::decide::draft::{Draft, NewAttempt, job_writes};
 use crate::decide::runs::delivery;
+use crate::decide::runs::output;
 use crate::decide::runs::work;
 use crate::decide::task;
 use crate::decide::task::check;
@@ -117,6 +118,14 @@ impl<'w> Step<'w> {
             Some((writes, told)) => (writes.into(), vec![event, told]),
             None => (Vec::new(), vec![event]),
         }
+    }
+
+    /// The whole change of a step that ends nothing.
+    pub fn reported(mut self, event: Event) -> Change {
+        self.run.changed_at = self.now;
+        let reply = Reply::Run(self.job.id);
+        let writes = job_writes(self.world, Some(self.job), Some(self.run));
+        Change { writes, events: vec![event], reply, but: None }
     }
 
     /// The whole change, when the task has no part in it.
@@ -502,36 +511,39 @@ fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
     step.with(draft, EventName::JobRequeued, Value::Null)
 }
 
-/// Records the result of a patch job.
-pub(crate) fn run_end(
-    world: &World<'_>,
-    id: JobId,
-    fence: u64,
-    verdict: RunVerdict,
-    summary: &str,
-    now: Timestamp,
-) -> Result<Change, Refusal> {
-    let mut step = Step::own(world, id, fence, now)?;
+/// Records the result of a patch job, after everything that its run leaves: a reader of the end finds all of it.
+pub(crate) fn run_end(world: &World<'_>, end: &RunEnd, now: Timestamp) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, end.job, end.fence, now)?;
+    let used = end.used.as_ref().map(|(agent, usage)| output::used(&mut step, agent, *usage));
+    let mut left: Vec<Event> = used.into_iter().collect();
+    left.extend(end.artifacts.iter().map(|new| output::kept(&mut step, new)));
+    let mut change = verdict(step, end);
+    change.events.splice(0..0, left);
+    change.writes.extend(end.artifacts.iter().filter_map(output::stored));
+    Ok(change)
+}
+
+fn verdict(mut step: Step<'_>, end: &RunEnd) -> Change {
     if step.is_too_late() {
-        return Ok(step.expire());
+        return step.expire();
     }
-    match verdict {
-        RunVerdict::Failed(reason) => Ok(step.fail(reason.as_str(), summary)),
+    match end.verdict {
+        RunVerdict::Failed(reason) => step.fail(reason.as_str(), &end.summary),
         // The worker goes away, so another one may lease the job at once.
         RunVerdict::Stopped => {
-            step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
+            step.job.state = JobState::Stale { runner: step.world.actor.clone(), until: step.now };
             step.summary(LOST);
-            Ok(step.alone(EventName::JobStale, Value::Null))
+            step.alone(EventName::JobStale, Value::Null)
         }
         RunVerdict::Succeeded => {
-            step.job.state = JobState::Done { at: now };
-            step.summary(summary);
+            step.job.state = JobState::Done { at: step.now };
+            step.summary(&end.summary);
             let mut draft = step.draft();
             if let Some(draft) = &mut draft {
-                close_done(draft, summary);
+                close_done(draft, &end.summary);
             }
             let words = step.last_words();
-            Ok(step.with(draft, EventName::JobSucceeded, words))
+            step.with(draft, EventName::JobSucceeded, words)
         }
     }
 }

@@ -48,6 +48,7 @@ pub(in crate::forge) async fn merge(
     if let Some(known) = stands(&found, head) {
         return Ok(known);
     }
+    // `unstable` has failing checks that the branch does not require, `has_hooks` hooks that run before the merge.
     let may_go =
         matches!(found.mergeable_state.as_deref(), Some("clean" | "unstable" | "has_hooks"));
     if may_go { now(api, &at, &found, head).await } else { later(api, &found).await }
@@ -77,6 +78,7 @@ async fn now(
     found: &MergeablePull,
     head: Option<&str>,
 ) -> Result<ForgeMerge, ForgeFault> {
+    // GitHub merges only if the head is still this commit.
     let wish = json!({"merge_method": "squash", "sha": found.head.sha});
     match api.put::<GitHubMergeResponse>(&format!("{at}/merge"), &wish).await {
         Ok(merged) => Ok(ForgeMerge::Merged { commit: merged.sha }),
@@ -94,6 +96,7 @@ async fn now(
 }
 
 async fn later(api: &Api, found: &MergeablePull) -> Result<ForgeMerge, ForgeFault> {
+    // Asked before. A second mutation would be refused.
     if found.auto_merge.is_some() {
         return Ok(ForgeMerge::Waiting);
     }

@@ -271,3 +271,30 @@ async fn lines_are_answered_by_the_newest_commit_that_changed_them() {
     git_in(&worktree.path, &["commit", "-qm", "anew"]);
     assert_eq!(answer(&seen, 2..=2).await, None, "another history");
 }
+
+#[tokio::test]
+async fn commits_of_the_work_end_with_the_one_it_begins_at() {
+    let repo = Repo::committed();
+    let worktree = make(&repo, "CB-1").await;
+    let begins = head(&worktree.path);
+    let listed = || async {
+        let found = LocalWorktrees::default().worktree_commits(&worktree, "main").await;
+        let found = found.expect("commits");
+        assert!(found.last().is_some_and(|commit| commit.subject.is_empty()), "{found:?}");
+        found.into_iter().map(|commit| commit.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed().await, std::slice::from_ref(&begins), "no work yet");
+    let first = commit(&worktree, "a.txt", "1\n");
+    let second = commit(&worktree, "a.txt", "2\n");
+    write(&worktree, "left.txt", "not committed\n");
+    assert_eq!(listed().await, [second.clone(), first.clone(), begins.clone()]);
+    // Commits of the target are none of the work, also after a merge of the target.
+    repo.write("theirs.txt", "theirs\n");
+    repo.commit("theirs");
+    let theirs = head(&repo.path);
+    git_in(&worktree.path, &["merge", "-q", "--no-edit", "main"]);
+    let merged = head(&worktree.path);
+    let found = listed().await;
+    assert_eq!(found[..3], [merged, second, first]);
+    assert!(!found[..3].contains(&theirs));
+}

@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use callboard_domain::board::card::Card;
 use callboard_domain::ids::{Id, TaskId};
-use callboard_domain::task::Dep;
+use callboard_domain::policy::Phase;
+use callboard_domain::task::{Dep, TaskRow};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::StoreError;
+use crate::board::card_page::{self, CardKey, CardPlan};
 use crate::board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+use crate::board::counts::{self, PhaseCounts};
 use crate::postgres::PostgresStore;
 use crate::postgres::clock;
 use crate::postgres::db::Db;
@@ -23,7 +26,7 @@ use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
 use crate::table::card::{self, CARD};
 use crate::table::task::{self, DEP, TASK, TASK_FROM};
-use crate::task::filter::Filter;
+use crate::task::filter::{Filter, Value};
 
 /// Cards, bodies and scratchpads of the tasks `$1`, one row for each that has any; scratchpads only
 /// if `$2`.
@@ -78,19 +81,84 @@ pub(crate) async fn of_tasks(
     found.iter().map(beside).collect()
 }
 
+/// A page of cards, with the number of all that match.
 pub(crate) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPage> {
-    let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
-    let terms = filter.sql();
-    let values = Taken::from(filter);
-    let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
-    let total: i64 = match read::one(db, &count, &values.values()).await? {
-        Some(row) => row.try_get(0)?,
-        None => 0,
-    };
-    let order = format!("{column}, t.priority, t.created_at, t.id");
-    let page = format!("{terms} ORDER BY {order} LIMIT {} OFFSET {}", query.limit, query.offset);
-    let cards = page_of(db, &page, &values.values(), query.with_scratchpad).await?;
+    if !query.words.is_empty() {
+        return search(db, org, query, now).await;
+    }
+    let plan = plan(db, org, query, now).await?;
+    let mut ids: Vec<Id> = Vec::new();
+    for mut wanted in plan.wanted(read::SIGN, query.offset, query.limit) {
+        let mut keys = Vec::new();
+        for (sql, filter) in std::mem::take(&mut wanted.statements) {
+            for row in read::all(db, &sql, &Taken::from(filter).values()).await? {
+                keys.push(CardKey::read(&mut row.reader())?);
+            }
+        }
+        ids.extend(wanted.page(keys));
+    }
+    let cards = cards_of(db, &ids, query.with_scratchpad).await?;
+    let total = i64::try_from(plan.total()).unwrap_or(i64::MAX);
     Ok(CardPage::of(query, cards, total, now))
+}
+
+async fn plan(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPlan> {
+    let of_project = query.project.is_some();
+    let with = |mut first: Vec<Value>| {
+        first.extend(query.project.map(Value::Integer));
+        Taken::from(Filter::of_values(read::SIGN, first))
+    };
+    let (kept, over) =
+        (with(vec![Value::Integer(org)]), with([now.0, org].map(Value::Integer).into()));
+    let (kept_sql, over_sql) =
+        (counts::tasks_sql(read::SIGN, of_project), card_page::lapsed_sql(read::SIGN, of_project));
+    let (kept, over) = (kept.values(), over.values());
+    let (kept, over) =
+        tokio::try_join!(read::all(db, &kept_sql, &kept), read::all(db, &over_sql, &over))?;
+    let mut counts = PhaseCounts::default();
+    for row in &kept {
+        counts.add(&mut row.reader())?;
+    }
+    let left_out = card_page::left_out_sql(read::SIGN, of_project);
+    for task in &query.without {
+        let values = with(vec![Value::Integer(org), Value::Id(task.id)]);
+        if let Some(row) = read::one(db, &left_out, &values.values()).await? {
+            let mut row = row.reader();
+            counts.without(row.int()?, row.word("phase", Phase::parse)?);
+        }
+    }
+    let mut lapsed = Vec::new();
+    for row in &over {
+        let mut row = row.reader();
+        lapsed.push((row.int()?, CardKey::read(&mut row)?));
+    }
+    Ok(CardPlan::of(query, counts, lapsed, now))
+}
+
+/// A page of the cards with the query's words, which are searched for among the newest ones.
+async fn search(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPage> {
+    let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
+    let sql = card_page::found_sql(&column, &filter.sql());
+    let mut found = Vec::new();
+    for row in read::all(db, &sql, &Taken::from(filter).values()).await? {
+        let mut row = row.reader();
+        found.push((row.int()?, CardKey::read(&mut row)?));
+    }
+    let (ids, total) = card_page::found_page(found, query);
+    Ok(CardPage::of(query, cards_of(db, &ids, query.with_scratchpad).await?, total, now))
+}
+
+/// These cards in their order. Each task is looked up by itself; a join of the ids with all tasks could be planned as a
+/// scan of them.
+async fn cards_of(db: &Db, ids: &[Id], with_scratchpad: bool) -> Result<Vec<CardRow>> {
+    let sql = format!(
+        "SELECT {TASK}, {ATTEMPT} FROM unnest((SELECT $1::uuid[])) WITH ORDINALITY AS w (id, place) \
+         CROSS JOIN LATERAL (SELECT * FROM tasks o WHERE o.id = w.id OFFSET 0) t \
+         LEFT JOIN tasks p ON p.id = t.parent LEFT JOIN attempts a ON a.id = t.newest_attempt \
+         ORDER BY w.place"
+    );
+    let ids: Vec<Uuid> = ids.iter().copied().map(uuid).collect();
+    beside_tasks(db, read::task_rows(db, &sql, &[&ids]).await?, with_scratchpad).await
 }
 
 /// `page` holds the conditions, the order and the limit.
@@ -104,7 +172,11 @@ pub(crate) async fn page_of(
         "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {page}",
         TASK, ATTEMPT, TASK_FROM,
     );
-    let tasks = read::task_rows(db, &sql, values).await?;
+    beside_tasks(db, read::task_rows(db, &sql, values).await?, with_scratchpad).await
+}
+
+/// Tasks with everything that a card shows beside them, in their order.
+async fn beside_tasks(db: &Db, tasks: Vec<TaskRow>, with_scratchpad: bool) -> Result<Vec<CardRow>> {
     let ids: Vec<Uuid> = tasks.iter().map(|row| uuid(row.task.id.id)).collect();
     let mut beside = of_tasks(db, &ids, with_scratchpad).await?;
     let mut deps = deps_of(db, &ids).await?;

@@ -16,9 +16,11 @@ use uuid::Uuid;
 
 use crate::StoreError;
 use crate::board::columns::{
-    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, EpicProgress, OPEN_DEPS,
-    Shelf, ShelfSql, StuckQuery, checks_ran_sql, comments_sql, progress_sql, rows_sql,
+    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, OPEN_DEPS, Shelf,
+    ShelfSql, StuckQuery, TITLE, TaskTitle, WAITING, checks_ran_sql, comments_sql, read_edge,
+    rows_sql,
 };
+use crate::board::progress::{EpicProgress, progress_sql};
 use crate::postgres::PostgresStore;
 use crate::postgres::board::cards;
 use crate::postgres::clock;
@@ -47,6 +49,12 @@ async fn columns(
     Ok(query.pages(found, now))
 }
 
+/// The statements of a shelf over the projects of the query.
+fn shelf_sql(org: i64, shelf: Shelf, query: &ColumnsQuery) -> ShelfSql {
+    let first = [Some(org), query.project].into_iter().flatten().map(Value::Integer);
+    ShelfSql::of(read::SIGN, org, shelf, query, first.collect())
+}
+
 /// The first rows of a shelf, and the number of all of its rows.
 async fn shelf(
     db: &Db,
@@ -54,9 +62,7 @@ async fn shelf(
     shelf: Shelf,
     query: &ColumnsQuery,
 ) -> Result<(Vec<BoardRow>, usize)> {
-    let first = [Some(org), query.project].into_iter().flatten().map(Value::Integer);
-    let ShelfSql { rows, count, filter } =
-        ShelfSql::of(read::SIGN, org, shelf, query, first.collect());
+    let ShelfSql { rows, count, filter, .. } = shelf_sql(org, shelf, query);
     let values = Taken::from(filter);
     let rows = board_rows(db, &rows, &values.values()).await?;
     if rows.len() < shelf.limit(query.limit) {
@@ -68,6 +74,33 @@ async fn shelf(
         None => 0,
     };
     Ok((rows, count.unsigned_abs() as usize))
+}
+
+/// How many tasks of the columns have a failing check.
+async fn failing(db: &Db, org: i64, query: &ColumnsQuery) -> Result<usize> {
+    let mut all = 0;
+    for column in &query.columns {
+        let ShelfSql { failing, filter, .. } = shelf_sql(org, Shelf::Column(*column), query);
+        let values = Taken::from(filter);
+        if let Some(row) = read::one(db, &failing, &values.values()).await? {
+            let many: i64 = row.try_get(0)?;
+            all += many.unsigned_abs() as usize;
+        }
+    }
+    Ok(all)
+}
+
+/// The open deps of open tasks, each before the task that waits for it.
+async fn edges(db: &Db, org: i64, query: &StuckQuery) -> Result<Vec<(TaskId, TaskId)>> {
+    let (mut all, columns) = (Vec::new(), query.as_columns());
+    for column in WAITING {
+        let ShelfSql { deps, filter, .. } = shelf_sql(org, Shelf::Column(column), &columns);
+        let values = Taken::from(filter);
+        for row in read::all(db, &deps, &values.values()).await? {
+            all.push(read_edge(&mut row.reader())?);
+        }
+    }
+    Ok(all)
 }
 
 /// Tasks of a statement. A damaged row is left out of the list rather than failing it; `doctor` names it.
@@ -149,6 +182,18 @@ impl BoardStore for PostgresStore {
             .await
     }
 
+    async fn tasks_failing(&self, query: ColumnsQuery) -> Result<usize, StoreError> {
+        let query = &query;
+        self.shared
+            .read_in(&query.org, |db, org| async move { failing(&db, org, query).await })
+            .await
+    }
+
+    async fn deps_open(&self, query: StuckQuery) -> Result<Vec<(TaskId, TaskId)>, StoreError> {
+        let query = &query;
+        self.shared.read_in(&query.org, |db, org| async move { edges(&db, org, query).await }).await
+    }
+
     async fn tasks_stuck(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
         let (query, columns) = (&query, &query.as_columns());
         self.shared
@@ -194,6 +239,19 @@ impl BoardStore for PostgresStore {
                 let now = clock::now(&db, &self.shared.clock).await?;
                 let rows = board_rows(&db, sql, &[ids, &org]).await?;
                 Ok(rows.into_iter().map(|row| row.as_of(policy, now)).collect())
+            })
+            .await
+    }
+
+    async fn task_titles(&self, org: &str, tasks: &[TaskId]) -> Result<Vec<TaskTitle>, StoreError> {
+        let sql = &format!(
+            "SELECT {TITLE} FROM tasks t WHERE t.id = ANY ($1) AND t.org = $2 AND t.removed_at IS NULL"
+        );
+        let ids = &uuids(tasks);
+        self.shared
+            .read_in(org, |db, org| async move {
+                let found = read::all(&db, sql, &[ids, &org]).await?;
+                found.iter().map(|row| TaskTitle::read(&mut row.reader())).collect()
             })
             .await
     }
@@ -267,7 +325,8 @@ impl BoardStore for PostgresStore {
     async fn checks_ran(&self, org: &str, task: TaskId) -> Result<Vec<LoggedEvent>, StoreError> {
         let sql = &checks_ran_sql(read::SIGN);
         self.shared
-            .read_in(org, |db, org| async move {
+            .read_log(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
                 let found = read::all(&db, sql, &[&uuid(task.id), &org]).await?;
                 found.iter().map(|row| event::read(&mut row.reader())).collect()
             })

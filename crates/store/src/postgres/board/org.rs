@@ -1,4 +1,4 @@
-//! The rows of an org besides tasks: reads and writes. A command that decides on them goes alone in its org.
+//! The rows of an org besides tasks. A command that decides on them goes alone in its org.
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
@@ -9,19 +9,15 @@ use callboard_domain::desk::OrgRows;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
-use callboard_domain::time::Timestamp;
-use callboard_domain::world::OrgWrite;
 use tokio_postgres::Row;
 
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
 use crate::postgres::find;
 use crate::postgres::rows::uuid;
-use crate::postgres::{PostgresStore, json, read, schema};
+use crate::postgres::{PostgresStore, read, schema};
 use crate::table::plan::{self, PLAN};
-use crate::table::project::{
-    self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
-};
+use crate::table::project::{self, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER};
 use crate::table::{Cells, event};
 use crate::task::filter::Filter;
 use crate::{BackQuery, OrgStore, StoreError};
@@ -96,35 +92,6 @@ async fn plan(db: &Db, org: i64, id: PlanId) -> Result<Option<Plan>> {
 
 fn plan_row(row: &Row) -> Result<Plan> {
     plan::read(&mut row.reader())
-}
-
-/// Writes one change of an org's own rows, under the lock that `rows` took.
-pub(crate) async fn write(db: &Db, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
-    match write {
-        OrgWrite::SettingPut { key, value } => {
-            let again = SETTINGS.again(&["org", "key"]);
-            json::insert(db, &project::setting_values(org, *key, value), &again).await?;
-        }
-        OrgWrite::ProjectInsert { project } => {
-            json::insert(db, &project::values(org, project), "").await?;
-        }
-        OrgWrite::RepoInsert { repo } => {
-            json::insert(db, &project::repo_values(repo), "").await?;
-        }
-        OrgWrite::ProjectOpen { project, actor } => {
-            let opened = project::opened_values(*project, now);
-            json::update(db, &opened, "id", &["opened_at"]).await?;
-            let again = OPEN_PROJECTS.again(&["org", "actor"]);
-            json::insert(db, &project::open_values(org, actor, *project, now), &again).await?;
-        }
-        OrgWrite::PlanInsert { plan } => {
-            json::insert(db, &plan::values(org, plan), "").await?;
-        }
-        OrgWrite::PlanUpdate { plan } => {
-            json::update(db, &plan::values(org, plan), "id", &plan::STEPS).await?;
-        }
-    }
-    Ok(())
 }
 
 #[async_trait]
@@ -212,12 +179,25 @@ impl OrgStore for PostgresStore {
             .await
     }
 
+    async fn events_count(&self, query: BackQuery) -> Result<usize, StoreError> {
+        let filter = Filter::of_events_back(read::SIGN, &query);
+        let (sql, taken) = (query.count_sql(&filter), read::Taken::from(filter));
+        let (sql, taken) = (sql.as_str(), &taken);
+        self.shared
+            .read_log(|db| async move {
+                let Some(row) = read::one(&db, sql, &taken.values()).await? else { return Ok(0) };
+                let many: i64 = row.try_get(0)?;
+                Ok(many.unsigned_abs() as usize)
+            })
+            .await
+    }
+
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError> {
         let filter = Filter::of_events_back(read::SIGN, &query);
         let (sql, taken) = (query.sql(&filter), read::Taken::from(filter));
         let (sql, taken) = (sql.as_str(), &taken);
         self.shared
-            .read(|db| async move {
+            .read_log(|db| async move {
                 let found = read::all(&db, sql, &taken.values()).await?;
                 found.iter().map(|row| event::read(&mut row.reader())).collect()
             })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::board::stats::DayCounts;
+use callboard_domain::board::stats::{Attributed, DayCounts};
 
 use crate::board::stats::{self, DaysKept};
 use crate::postgres::connections::TRANSACTION;
@@ -74,5 +74,19 @@ impl StatsStore for PostgresStore {
             Ok(counts)
         };
         self.shared.read_in(org, ahead).await
+    }
+
+    async fn days_attributed(
+        &self,
+        org: &str,
+        after: u64,
+        to: u64,
+    ) -> std::result::Result<Vec<Attributed>, StoreError> {
+        let (after, to) = (after as i64, to as i64);
+        let found = |db: Arc<Db>, org: i64| async move {
+            let rows = read::all(&db, &stats::attributed(SIGN), &[&after, &to, &org]).await?;
+            rows.iter().map(|row| stats::read_attributed(&mut row.reader())).collect()
+        };
+        self.shared.read_in(org, found).await
     }
 }

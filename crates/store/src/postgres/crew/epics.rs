@@ -15,6 +15,8 @@ use crate::postgres::{PostgresStore, read};
 use crate::table::{Cells, agent};
 use crate::{CardRow, StoreError};
 
+// The SQL and the readers are in `crew/epics.rs` at the top of this crate, shared with SQLite. Only the type of a row
+// differs here.
 fn waiting(row: &Row) -> Result<UnassignedTask> {
     epics::read_waiting(&mut row.reader())
 }
@@ -32,6 +34,7 @@ fn stray(row: &Row) -> Result<OrphanRun> {
 }
 
 impl PostgresStore {
+    /// Runs a sweep over every org. The limit stands in the SQL, so there are no values.
     async fn list<T: Send>(
         &self,
         sql: &str,
@@ -49,6 +52,7 @@ impl EpicStore for PostgresStore {
         let (page, query) = (&query.page('$'), &query);
         self.shared
             .read_in(&query.org, |db, org| async move {
+                // Below every id, so that the first page needs no SQL of its own.
                 let (epic, after) = (uuid(query.epic.id), uuid(query.after.unwrap_or(Id(0))));
                 cards::page_of(&db, page, &[&org, &epic, &after], false).await
             })

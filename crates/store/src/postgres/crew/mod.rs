@@ -1,4 +1,4 @@
-//! A crew's agents, mail and decisions: locked and loaded for a batch, written, read.
+//! A crew's agents, mail and decisions: locked and loaded for a batch, read.
 
 pub(crate) mod epics;
 
@@ -9,7 +9,6 @@ use callboard_domain::crew::{Agent, AgentId, Decision, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
-use callboard_domain::world::CrewWrite;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -19,8 +18,8 @@ use crate::postgres::batch::Batch;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
 use crate::postgres::rows::uuid;
-use crate::postgres::{PostgresStore, json, read, schema};
-use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
+use crate::postgres::{PostgresStore, read, schema};
+use crate::table::agent::{self, AGENT, AGENT_FROM};
 use crate::table::mail::{self, MAIL_FROM};
 use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
@@ -55,6 +54,7 @@ pub(crate) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result
         for row in read::all(db, &sql, &[&ids]).await? {
             let mut row = row.reader();
             let (MailSeen { mail, .. }, org) = (mail::read(&mut row)?, row.int()?);
+            // A reply goes to the sender, whose row is known only now. That is why mails are locked before agents.
             agents.extend(mail.from.clone().map(|from| (org, from)));
             batch.desk(org).rows.crew.mails.push(mail);
         }
@@ -93,33 +93,6 @@ fn mail_row(row: &Row) -> Result<MailSeen> {
 
 fn decision_row(row: &Row) -> Result<Decision> {
     decision::read(&mut row.reader())
-}
-
-pub(crate) async fn write(db: &Db, org: i64, write: &CrewWrite) -> Result<()> {
-    match write {
-        CrewWrite::AgentInsert { agent } => {
-            json::insert(db, &agent::values(org, agent), "").await?;
-        }
-        CrewWrite::AgentUpdate { agent } => {
-            let again = AGENTS.again(&["org", "id"]);
-            json::insert(db, &agent::values(org, agent), &again).await?;
-        }
-        CrewWrite::AgentRemove { agent } => {
-            let sql = "DELETE FROM crew_agents WHERE org = $1 AND id = $2";
-            read::one(db, sql, &[&org, &agent.as_str()]).await?;
-        }
-        CrewWrite::MailInsert { mail } => {
-            json::insert(db, &mail::values(org, mail), "").await?;
-        }
-        CrewWrite::MailRead { mail, at } => {
-            let sql = "UPDATE mails SET read_at = $3 WHERE org = $1 AND id = $2";
-            read::one(db, sql, &[&org, &uuid(mail.0), &at.0]).await?;
-        }
-        CrewWrite::DecisionInsert { decision } => {
-            json::insert(db, &decision::values(org, decision), "").await?;
-        }
-    }
-    Ok(())
 }
 
 /// Above every id that can exist.
@@ -171,6 +144,7 @@ impl CrewStore for PostgresStore {
                 let before = uuid(query.before.map_or(ABOVE_ALL, |mail| mail.0));
                 let (limit, to) = (query.limit as i64, query.to.as_ref().map(AgentId::as_str));
                 let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org, &before, &limit];
+                // The inbox of people has another condition and so one value less.
                 values.extend(to.as_ref().map(|to| to as &(dyn ToSql + Sync)));
                 read::all(&db, sql, &values).await?.iter().map(mail_row).collect()
             })

@@ -9,6 +9,7 @@ use crate::postgres::PostgresStore;
 use crate::postgres::errors::Trouble;
 use crate::postgres::read;
 use crate::postgres::rows::{self, uuid};
+use crate::runs::deliveries::below;
 use crate::table::Cells;
 use crate::table::delivery::{self, select};
 use crate::{DeliveryStore, StoreError};
@@ -37,6 +38,21 @@ impl DeliveryStore for PostgresStore {
         self.shared
             .read_in(org, |db, org| async move {
                 let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
+                found.iter().map(delivery).collect()
+            })
+            .await
+    }
+
+    async fn deliveries_below(
+        &self,
+        org: &str,
+        job: JobId,
+        limit: usize,
+    ) -> Result<Vec<(Job, Delivery)>, StoreError> {
+        let sql = &select(&below(read::SIGN));
+        self.shared
+            .read_in(org, |db, org| async move {
+                let found = read::all(&db, sql, &[&org, &uuid(job.0), &(limit as i64)]).await?;
                 found.iter().map(delivery).collect()
             })
             .await

@@ -18,6 +18,7 @@ pub(crate) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<Job>> {
     read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(job).transpose()
 }
 
+/// The job with this key that is not over. The index `jobs_by_key` allows one.
 pub(crate) async fn under_way(db: &Db, org: i64, key: &str) -> Result<Option<Job>> {
     let sql = format!(
         "SELECT {JOB} FROM {JOB_FROM} WHERE j.org = $1 AND j.key = $2 AND j.due_at IS NOT NULL"
@@ -31,6 +32,7 @@ pub(crate) async fn list(db: &Db, org: i64, query: &JobQuery) -> Result<Vec<Job>
     found.iter().map(job).collect()
 }
 
+/// Jobs that a runner may take now, in every org: queued ones that are due, and those whose lease is over.
 pub(crate) async fn due(
     db: &Db,
     kind: JobKind,

@@ -5,13 +5,14 @@ pub(crate) mod jobs;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::runs::job::{JobId, JobKind};
 use callboard_domain::runs::run::RunRecord;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::board::counts;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
 use crate::postgres::rows::uuid;
@@ -63,30 +64,41 @@ pub(crate) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>
 
 /// A page of patch jobs, with the number of all that match.
 pub(crate) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage> {
-    let state = query.state.map_or("", |_| "AND j.state = $2");
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org];
-    values.extend(query.state.as_ref().map(|state| state as &(dyn ToSql + Sync)));
-    let total = format!("SELECT count(*) FROM jobs j WHERE j.kind = 'run' AND j.org = $1 {state}");
-    let total = read::one(db, &total, &values).await?.map(|row| row.try_get::<_, i64>(0));
-    let (limit, first) = (query.limit, values.len() + 1);
-    let after;
-    let rest = match query.order {
+    let mut counts = Vec::new();
+    for row in &read::all(db, &counts::runs_sql('$'), &[&org]).await? {
+        let mut row = row.reader();
+        counts.push((row.text()?, row.int()?));
+    }
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+    let rows = match query.order {
         RunOrder::Queue { offset } => {
-            format!("ORDER BY j.priority, j.created_at, j.id LIMIT {limit} OFFSET {offset}")
+            let Some(keys) = query.keys_sql('$', &counts) else { return Ok(RunPage::default()) };
+            let sql = format!(
+                "SELECT {JOB}, {RUN}, {POSITION}, r.version \
+                 FROM ({keys}) AS k (priority, created_at, id) \
+                 CROSS JOIN LATERAL (SELECT * FROM jobs o WHERE o.id = k.id OFFSET 0) j \
+                 JOIN runs r ON r.job = j.id LEFT JOIN tasks t ON t.id = j.task \
+                 ORDER BY k.priority, k.created_at, k.id"
+            );
+            let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+            read::all(db, &sql, &[&org, &limit, &offset]).await?
         }
-        RunOrder::NewestFirst { after: None } => format!("ORDER BY j.id DESC LIMIT {limit}"),
-        RunOrder::NewestFirst { after: Some(id) } => {
-            after = uuid(id.0);
-            values.push(&after);
-            format!("AND j.id < ${first} ORDER BY j.id DESC LIMIT {limit}")
+        RunOrder::NewestFirst { after } => {
+            let state = query.state.map(|state| format!("AND o.state = '{state}'"));
+            let sql = format!(
+                "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM runs r \
+                 CROSS JOIN LATERAL (SELECT * FROM jobs o WHERE o.id = r.job AND o.kind = 'run' {} \
+                     OFFSET 0) j \
+                 LEFT JOIN tasks t ON t.id = j.task \
+                 WHERE r.org = $1 AND r.job < $2 ORDER BY r.job DESC LIMIT $3",
+                state.unwrap_or_default()
+            );
+            let before = uuid(after.map_or(Id(u128::MAX), |job| job.0));
+            read::all(db, &sql, &[&org, &before, &limit]).await?
         }
     };
-    let sql = format!(
-        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
-         WHERE j.kind = 'run' AND j.org = $1 {state} {rest}"
-    );
-    let runs = read::all(db, &sql, &values).await?.iter().map(seen).collect::<Result<_>>()?;
-    Ok(RunPage { runs, total: total.transpose()?.unwrap_or_default().unsigned_abs() })
+    let runs = rows.iter().map(seen).collect::<Result<_>>()?;
+    Ok(RunPage { runs, total: query.total(&counts) })
 }
 
 /// Jobs of every org with the org's name, for runners, which serve all orgs.

@@ -31,11 +31,13 @@ pub(crate) async fn get(
     shared.read_in(org, |db, org| async move { find(&db, org, id).await }).await
 }
 
+/// A comment has no org of its own; that of its task decides who may see it.
 async fn find(db: &Db, org: i64, id: CommentId) -> Result<Option<Comment>> {
     let sql = format!("SELECT {COMMENT} WHERE c.id = $1 AND t.org = $2 AND t.removed_at IS NULL");
     read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(comment).transpose()
 }
 
+/// The prefix is part of a task's id, so an id with another prefix names no task.
 async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Vec<Comment>> {
     let sql = format!(
         "SELECT {COMMENT} WHERE c.task = $1 AND t.org = $2 AND t.prefix = $3 \

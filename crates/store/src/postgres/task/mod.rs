@@ -2,4 +2,5 @@
 
 pub(crate) mod comments;
 pub(crate) mod free;
+pub(crate) mod front;
 pub(crate) mod span;

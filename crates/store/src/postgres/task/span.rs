@@ -12,6 +12,7 @@ use crate::table::{Cells, attempt, task};
 use crate::task::filter::Filter;
 use crate::task::span::{AttemptSeen, AttemptSpan, SpanLeg, SpanStore};
 
+/// Plain joins: unlike SQLite's, this planner has statistics and chooses the index of each leg by itself.
 const FROM: &str = "attempts a JOIN tasks t ON t.id = a.task";
 
 async fn within(db: &Db, org: i64, span: &AttemptSpan) -> Result<Vec<AttemptSeen>> {

@@ -2,12 +2,15 @@
 
 use async_trait::async_trait;
 use callboard_domain::board::card::Card;
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use crate::StoreError;
+use crate::board::card_page::{self, CardKey, CardPlan};
 use crate::board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+use crate::board::counts::{self, PhaseCounts};
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, fetch, read, rows};
 use crate::table::Cells;
@@ -76,15 +79,85 @@ pub(crate) fn list(
     query: &CardQuery,
     now: Timestamp,
 ) -> Result<CardPage> {
-    let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
-    let (terms, values) = (filter.sql(), filter.values);
-    let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
-    let total: i64 =
-        db.prepare_cached(&count)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;
-    let order = format!("{column}, t.priority, t.created_at, t.id");
-    let page = format!("{terms} ORDER BY {order} LIMIT {} OFFSET {}", query.limit, query.offset);
-    let cards = page_of(db, &page, values, query.with_scratchpad)?;
+    // Counts and rows are those of one moment.
+    let snapshot = db.unchecked_transaction()?;
+    let db = &*snapshot;
+    if !query.words.is_empty() {
+        return search(db, org, query, now);
+    }
+    let plan = plan(db, org, query, now)?;
+    let mut cards = Vec::new();
+    for wanted in plan.wanted(read::SIGN, query.offset, query.limit) {
+        let mut keys = Vec::new();
+        for (sql, filter) in &wanted.statements {
+            let mut found = db.prepare_cached(sql)?;
+            let key = |row: &Row<'_>| CardKey::read(&mut row.reader());
+            for key in found.query_map(params_from_iter(filter.values.iter()), key)? {
+                keys.push(key?);
+            }
+        }
+        cards.extend(cards_of(db, &wanted.page(keys), query.with_scratchpad)?);
+    }
+    let total = i64::try_from(plan.total()).unwrap_or(i64::MAX);
     Ok(CardPage::of(query, cards, total, now))
+}
+
+fn plan(db: &Connection, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPlan> {
+    let of_project = query.project.is_some();
+    let values = |first: Vec<Value>| first.into_iter().chain(query.project.map(Value::Integer));
+    let mut counts = PhaseCounts::default();
+    let mut kept = db.prepare_cached(&counts::tasks_sql(read::SIGN, of_project))?;
+    let mut rows = kept.query(params_from_iter(values(vec![Value::Integer(org)])))?;
+    while let Some(row) = rows.next()? {
+        counts.add(&mut row.reader())?;
+    }
+    let mut left_out = db.prepare_cached(&card_page::left_out_sql(read::SIGN, of_project))?;
+    for task in &query.without {
+        let found = |row: &Row<'_>| {
+            let mut row = row.reader();
+            Ok((row.int()?, row.word("phase", Phase::parse)?))
+        };
+        let values = values(vec![Value::Integer(org), Value::Id(task.id)]);
+        if let Some((project, phase)) =
+            left_out.query_row(params_from_iter(values), found).optional()?
+        {
+            counts.without(project, phase);
+        }
+    }
+    let lapsed = |row: &Row<'_>| {
+        let mut row = row.reader();
+        Ok((row.int()?, CardKey::read(&mut row)?))
+    };
+    let values = values(vec![Value::Integer(now.0), Value::Integer(org)]);
+    let lapsed: Result<_> = db
+        .prepare_cached(&card_page::lapsed_sql(read::SIGN, of_project))?
+        .query_map(params_from_iter(values), lapsed)?
+        .collect();
+    Ok(CardPlan::of(query, counts, lapsed?, now))
+}
+
+/// A page of the cards with the query's words, which are searched for among the newest ones.
+fn search(db: &Connection, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPage> {
+    let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
+    let key = |row: &Row<'_>| {
+        let mut row = row.reader();
+        Ok((row.int()?, CardKey::read(&mut row)?))
+    };
+    let found: Result<_> = db
+        .prepare_cached(&card_page::found_sql(&column, &filter.sql()))?
+        .query_map(params_from_iter(filter.values), key)?
+        .collect();
+    let (ids, total) = card_page::found_page(found?, query);
+    Ok(CardPage::of(query, cards_of(db, &ids, query.with_scratchpad)?, total, now))
+}
+
+/// These cards in their order; each is looked up by itself.
+fn cards_of(db: &Connection, ids: &[Id], with_scratchpad: bool) -> Result<Vec<CardRow>> {
+    let mut cards = Vec::new();
+    for id in ids {
+        cards.extend(page_of(db, "t.id = ?1", vec![Value::Id(*id)], with_scratchpad)?);
+    }
+    Ok(cards)
 }
 
 /// `page` holds the conditions, the order and the limit.

@@ -15,9 +15,11 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_i
 
 use crate::StoreError;
 use crate::board::columns::{
-    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, EpicProgress, OPEN_DEPS,
-    Shelf, ShelfSql, StuckQuery, checks_ran_sql, comments_sql, progress_sql, rows_sql,
+    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, OPEN_DEPS, Shelf,
+    ShelfSql, StuckQuery, TITLE, TaskTitle, WAITING, checks_ran_sql, comments_sql, read_edge,
+    rows_sql,
 };
+use crate::board::progress::{EpicProgress, progress_sql};
 use crate::sqlite::board::cards;
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, read};
@@ -74,6 +76,39 @@ fn shelf(
     Ok((rows, count.unsigned_abs() as usize))
 }
 
+/// How many tasks of the columns have a failing check.
+fn failing(db: &Connection, org: i64, query: &ColumnsQuery) -> Result<usize> {
+    let mut all = 0;
+    for project in projects(db, org, query.project)? {
+        for column in &query.columns {
+            let first = vec![Value::Integer(project)];
+            let sql = ShelfSql::of(read::SIGN, org, Shelf::Column(*column), query, first);
+            let mut found = db.prepare_cached(&sql.failing)?;
+            let values = params_from_iter(sql.filter.values.iter());
+            let many: i64 = found.query_row(values, |row| row.get(0))?;
+            all += many.unsigned_abs() as usize;
+        }
+    }
+    Ok(all)
+}
+
+/// The open deps of open tasks, each before the task that waits for it.
+fn edges(db: &Connection, org: i64, query: &StuckQuery) -> Result<Vec<(TaskId, TaskId)>> {
+    let (mut all, columns) = (Vec::new(), query.as_columns());
+    for project in projects(db, org, query.project)? {
+        for column in WAITING {
+            let first = vec![Value::Integer(project)];
+            let sql = ShelfSql::of(read::SIGN, org, Shelf::Column(column), &columns, first);
+            let mut found = db.prepare_cached(&sql.deps)?;
+            let values = params_from_iter(sql.filter.values.iter());
+            for edge in found.query_map(values, |row| read_edge(&mut row.reader()))? {
+                all.push(edge?);
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Tasks of a statement. A damaged row is left out of the list rather than failing it; `doctor` names it.
 fn board_rows(db: &Connection, sql: &str, values: &[Value]) -> Result<Vec<BoardRow>> {
     let mut statement = db.prepare_cached(sql)?;
@@ -110,6 +145,19 @@ fn tasks(db: &Connection, org: i64, ids: &[TaskId]) -> Result<Vec<BoardRow>> {
         rows.extend(board_rows(db, &sql, &[Value::Id(task.id), Value::Integer(org)])?);
     }
     Ok(rows)
+}
+
+/// Names and titles, a lookup by key for each.
+fn titles(db: &Connection, org: i64, ids: &[TaskId]) -> Result<Vec<TaskTitle>> {
+    let sql = format!(
+        "SELECT {TITLE} FROM tasks t WHERE t.id = ?1 AND t.org = ?2 AND t.removed_at IS NULL"
+    );
+    let mut found = db.prepare_cached(&sql)?;
+    let mut title = |task: &TaskId| {
+        let read = |row: &Row<'_>| TaskTitle::read(&mut row.reader());
+        found.query_row(params![task.id.to_bytes(), org], read).optional().transpose()
+    };
+    ids.iter().filter_map(&mut title).collect()
 }
 
 /// The open deps of a task, at most `DEPS_MAX`, as they stand at `now`. `CROSS JOIN` keeps SQLite from starting at the
@@ -152,6 +200,20 @@ impl BoardStore for SqliteStore {
         .await
     }
 
+    async fn tasks_failing(&self, query: ColumnsQuery) -> Result<usize, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, _| {
+            failing(db, org, &query).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn deps_open(&self, query: StuckQuery) -> Result<Vec<(TaskId, TaskId)>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, _| {
+            edges(db, org, &query).map_err(from_sqlite)
+        })
+        .await
+    }
+
     async fn tasks_stuck(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
         self.read_in(query.org.clone(), move |db, org, now| {
             stuck(db, org, &query, now).map_err(from_sqlite)
@@ -186,6 +248,10 @@ impl BoardStore for SqliteStore {
             let rows = tasks(db, org, ids).map_err(from_sqlite)?;
             Ok(rows.into_iter().map(|row| row.as_of(policy, now)).collect())
         })
+    }
+
+    async fn task_titles(&self, org: &str, tasks: &[TaskId]) -> Result<Vec<TaskTitle>, StoreError> {
+        self.shared.read_in(org, |db, org, _| titles(db, org, tasks).map_err(from_sqlite))
     }
 
     async fn tasks_waiting_for(
@@ -340,7 +406,11 @@ mod tests {
                     Shelf::Column(Column::Done) => "tasks_closed",
                     Shelf::Stuck => "tasks_blocked",
                 });
-                for statement in [&sql.rows, &sql.count] {
+                for statement in [&sql.rows, &sql.count, &sql.failing, &sql.deps] {
+                    // Without a filter the kept counts know the number.
+                    if statement.contains("list_counts") {
+                        continue;
+                    }
                     let steps = plan(&db, statement, &sql.filter.values);
                     let found = steps.iter().any(|step| step.contains(&format!("INDEX {index} ")));
                     assert!(found, "{shelf:?} {filter}: {steps:#?}");
@@ -348,7 +418,7 @@ mod tests {
                     assert!(!scans, "{shelf:?} {filter}: {steps:#?}");
                 }
             }
-            let query = query("");
+            let query = query("word");
             let sql = ShelfSql::of('?', 1, shelf, &query, vec![Value::Integer(1)]);
             // The count has no order of its own: a sort in it would be one of the shelf.
             let steps = plan(&db, &sql.count, &sql.filter.values);

@@ -1,4 +1,4 @@
-//! The rows of an org besides tasks: reads and writes.
+//! The rows of an org besides tasks.
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
@@ -9,16 +9,12 @@ use callboard_domain::desk::OrgRows;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
-use callboard_domain::time::Timestamp;
-use callboard_domain::world::OrgWrite;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
 
 use crate::sqlite::errors::from_sqlite;
-use crate::sqlite::{SqliteStore, read, rows};
+use crate::sqlite::{SqliteStore, read};
 use crate::table::plan::{self, PLAN};
-use crate::table::project::{
-    self, OPEN_PROJECTS, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER, SETTINGS,
-};
+use crate::table::project::{self, PROJECT, PROJECT_NAME, PROJECT_ORDER, PROJECT_REPO, REPO_ORDER};
 use crate::table::{Cells, event};
 use crate::task::filter::Filter;
 use crate::{BackQuery, OrgStore, StoreError};
@@ -31,8 +27,10 @@ pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -
     }
     if let Some(id) = needs.project {
         rows.projects.extend(project(db, org, id)?.map(|project| (id, project)));
+        // Opening the project that is open already changes nothing, and the rule needs this row to see it.
         rows.opened.extend(opened(db, org, actor)?.map(|open| (actor.clone(), open)));
     }
+    // `repos` is how many repositories the new project has.
     if let Some(repos) = needs.room {
         rows.room = Some(room(db, org, repos)?);
     }
@@ -43,6 +41,7 @@ pub(crate) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -
 }
 
 /// Unused numbers; no other transaction writes meanwhile.
+/// Ids are given before the INSERT, because the events of the command name them.
 fn room(db: &Connection, org: i64, repos: usize) -> Result<ProjectRoom> {
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let first = number("SELECT coalesce(max(id), 0) + 1 FROM repos")?;
@@ -73,6 +72,7 @@ fn opened(db: &Connection, org: i64, actor: &Actor) -> Result<Option<i64>> {
         .optional()
 }
 
+/// Ids of projects count up in the whole store, so the org is compared: a guessed id shows nothing of another org.
 pub(crate) fn project(db: &Connection, org: i64, id: i64) -> Result<Option<Project>> {
     db.prepare_cached(&format!("SELECT {PROJECT} FROM projects p WHERE p.org = ?1 AND p.id = ?2"))?
         .query_row([org, id], project_row)
@@ -97,27 +97,6 @@ fn plan_row(row: &Row<'_>) -> Result<Plan> {
     plan::read(&mut row.reader())
 }
 
-/// Writes one change of an org's own rows.
-pub(crate) fn write(db: &Connection, org: i64, write: &OrgWrite, now: Timestamp) -> Result<()> {
-    match write {
-        OrgWrite::SettingPut { key, value } => {
-            let again = SETTINGS.again(&["org", "key"]);
-            rows::insert(db, &project::setting_values(org, *key, value), &again)
-        }
-        OrgWrite::ProjectInsert { project } => rows::insert(db, &project::values(org, project), ""),
-        OrgWrite::RepoInsert { repo } => rows::insert(db, &project::repo_values(repo), ""),
-        OrgWrite::ProjectOpen { project, actor } => {
-            rows::update(db, &project::opened_values(*project, now), "id", &["opened_at"])?;
-            let again = OPEN_PROJECTS.again(&["org", "actor"]);
-            rows::insert(db, &project::open_values(org, actor, *project, now), &again)
-        }
-        OrgWrite::PlanInsert { plan } => rows::insert(db, &plan::values(org, plan), ""),
-        OrgWrite::PlanUpdate { plan } => {
-            rows::update(db, &plan::values(org, plan), "id", &plan::STEPS)
-        }
-    }
-}
-
 #[async_trait]
 impl OrgStore for SqliteStore {
     async fn ids(
@@ -127,6 +106,7 @@ impl OrgStore for SqliteStore {
         range: (Id, Id),
         limit: usize,
     ) -> Result<Vec<Id>, StoreError> {
+        // The work runs on a thread that may block, so it owns its values.
         let org = org.to_owned();
         self.read(move |db, _| {
             let org = read::org(db, &org)?;
@@ -194,6 +174,20 @@ impl OrgStore for SqliteStore {
             });
             found.map_err(from_sqlite)
         })
+    }
+
+    async fn events_count(&self, query: BackQuery) -> Result<usize, StoreError> {
+        self.read(move |db, _| {
+            let filter = Filter::of_events_back(read::SIGN, &query);
+            let many: i64 = db
+                .prepare_cached(&query.count_sql(&filter))
+                .and_then(|mut found| {
+                    found.query_row(params_from_iter(filter.values), |row| row.get(0))
+                })
+                .map_err(from_sqlite)?;
+            Ok(many.unsigned_abs() as usize)
+        })
+        .await
     }
 
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use callboard_domain::board::stats::DayCounts;
+use callboard_domain::board::stats::{Attributed, DayCounts};
 use rusqlite::{Connection, Result, Row, TransactionBehavior, params};
 
 use crate::board::stats::{self, DaysKept};
@@ -95,6 +95,26 @@ impl StatsStore for SqliteStore {
         self.read(move |db, _| {
             let org = read::org(db, &org)?;
             ahead(db, org, after, to).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn days_attributed(
+        &self,
+        org: &str,
+        after: u64,
+        to: u64,
+    ) -> std::result::Result<Vec<Attributed>, StoreError> {
+        let org = org.to_owned();
+        self.read(move |db, _| {
+            let org = read::org(db, &org)?;
+            let found = || -> Result<Vec<Attributed>> {
+                let event = |row: &Row<'_>| stats::read_attributed(&mut row.reader());
+                db.prepare_cached(&stats::attributed(SIGN))?
+                    .query_map([after as i64, to as i64, org], event)?
+                    .collect()
+            };
+            found().map_err(from_sqlite)
         })
         .await
     }

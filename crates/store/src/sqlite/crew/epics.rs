@@ -42,6 +42,7 @@ fn list<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> Result<T>) -> Resul
 impl EpicStore for SqliteStore {
     async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError> {
         self.read_in(query.org.clone(), move |db, org, _| {
+            // Below every id, so that the first page needs no SQL of its own.
             let after = Value::Id(query.after.unwrap_or(Id(0)));
             let values = vec![Value::Integer(org), Value::Id(query.epic.id), after];
             cards::page_of(db, &query.page('?'), values, false).map_err(from_sqlite)
@@ -75,7 +76,9 @@ impl EpicStore for SqliteStore {
     }
 
     async fn crew_strays(&self, limit: usize) -> Result<Vec<OrphanRun>, StoreError> {
-        let sql = epics::strays(limit);
+        // SQLite would walk over all jobs in the order of their ids.
+        let sql =
+            epics::strays(limit).replace("FROM jobs j", "FROM jobs j INDEXED BY jobs_open_crew");
         self.read(move |db, _| list(db, &sql, stray).map_err(from_sqlite)).await
     }
 

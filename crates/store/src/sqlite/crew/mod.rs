@@ -1,4 +1,4 @@
-//! A crew's agents, mail and decisions: reads and writes.
+//! A crew's agents, mail and decisions.
 
 pub(crate) mod epics;
 
@@ -7,14 +7,14 @@ use callboard_domain::crew::{Agent, AgentId, Decision, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
-use callboard_domain::world::{CrewWorld, CrewWrite};
+use callboard_domain::world::CrewWorld;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::crew::epics::workers_count;
 use crate::crew::{answers_sql, epics_sql, unread_sql};
+use crate::sqlite::SqliteStore;
 use crate::sqlite::errors::from_sqlite;
-use crate::sqlite::{SqliteStore, rows};
-use crate::table::agent::{self, AGENT, AGENT_FROM, AGENTS};
+use crate::table::agent::{self, AGENT, AGENT_FROM};
 use crate::table::mail::{self, MAIL_FROM};
 use crate::table::{Cells, decision};
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
@@ -29,6 +29,7 @@ pub(crate) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewW
             found.mails.push(mail);
         }
     }
+    // After the mails, which may name further agents.
     for id in &wanted {
         found.agents.extend(agent(db, org, id)?);
     }
@@ -64,31 +65,8 @@ fn decision_row(row: &Row<'_>) -> Result<Decision> {
     decision::read(&mut row.reader())
 }
 
-/// Writes one change of the crew. An agent that is updated is put as a whole row: its columns are few.
-pub(crate) fn write(db: &Connection, org: i64, write: &CrewWrite) -> Result<()> {
-    match write {
-        CrewWrite::AgentInsert { agent } => rows::insert(db, &agent::values(org, agent), ""),
-        CrewWrite::AgentUpdate { agent } => {
-            rows::insert(db, &agent::values(org, agent), &AGENTS.again(&["org", "id"]))
-        }
-        CrewWrite::AgentRemove { agent } => {
-            db.prepare_cached("DELETE FROM crew_agents WHERE org = ?1 AND id = ?2")?
-                .execute(params![org, agent.as_str()])?;
-            Ok(())
-        }
-        CrewWrite::MailInsert { mail } => rows::insert(db, &mail::values(org, mail), ""),
-        CrewWrite::MailRead { mail, at } => {
-            db.prepare_cached("UPDATE mails SET read_at = ?3 WHERE org = ?1 AND id = ?2")?
-                .execute(params![org, mail.0.to_bytes(), at.0])?;
-            Ok(())
-        }
-        CrewWrite::DecisionInsert { decision } => {
-            rows::insert(db, &decision::values(org, decision), "")
-        }
-    }
-}
-
 /// Above every id that can exist.
+/// The first page then needs no SQL of its own: it is the page below this id.
 const ABOVE_ALL: Id = Id(u128::MAX);
 
 #[async_trait]

@@ -5,6 +5,7 @@ use callboard_domain::runs::delivery::{Delivery, Tried};
 use callboard_domain::runs::job::{Job, JobId};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use crate::runs::deliveries::below;
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, read, rows};
 use crate::table::Cells;
@@ -53,6 +54,22 @@ impl DeliveryStore for SqliteStore {
             list().map_err(from_sqlite)
         })
         .await
+    }
+
+    async fn deliveries_below(
+        &self,
+        org: &str,
+        job: JobId,
+        limit: usize,
+    ) -> Result<Vec<(Job, Delivery)>, StoreError> {
+        self.shared.read_in(org, |db, org, _| {
+            let list = || -> Result<Vec<(Job, Delivery)>> {
+                db.prepare_cached(&select(&below(read::SIGN)))?
+                    .query_map(params![org, job.0.to_bytes(), limit as i64], delivery)?
+                    .collect()
+            };
+            list().map_err(from_sqlite)
+        })
     }
 
     async fn secret(&self, org: &str, name: &str, fresh: &str) -> Result<String, StoreError> {

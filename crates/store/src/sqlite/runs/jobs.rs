@@ -15,6 +15,7 @@ pub(crate) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<Job>> 
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], job).optional()
 }
 
+/// The job with this key that is not over. The index `jobs_by_key` allows one.
 pub(crate) fn under_way(db: &Connection, org: i64, key: &str) -> Result<Option<Job>> {
     let sql = format!(
         "SELECT {JOB} FROM {JOB_FROM} WHERE j.org = ?1 AND j.key = ?2 AND j.due_at IS NOT NULL"
@@ -27,6 +28,7 @@ pub(crate) fn list(db: &Connection, org: i64, query: &JobQuery) -> Result<Vec<Jo
     db.prepare_cached(&sql)?.query_map(params![org, query.limit as i64], job)?.collect()
 }
 
+/// Jobs that a runner may take now, in every org: queued ones that are due, and those whose lease is over.
 pub(crate) fn due(
     db: &Connection,
     kind: JobKind,

@@ -1,17 +1,18 @@
 //! Jobs for agents: reads and writes.
 
+pub(crate) mod counts;
 pub(crate) mod deliveries;
 pub(crate) mod jobs;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::runs::job::{JobId, JobKind};
 use callboard_domain::runs::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::time::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use crate::board::counts::runs_sql;
 use crate::runs::{
     FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed, overdue,
     runner_put, tail, tail_drop, tail_put,
@@ -93,30 +94,49 @@ pub(crate) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSee
 
 /// A page of patch jobs, with the number of all that match.
 pub(crate) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPage> {
-    let state = query.state.map_or("", |_| "AND j.state = ?2");
-    let mut values: Vec<Value> = vec![org.into()];
-    values.extend(query.state.map(|state| Value::Text(state.into())));
-    let total = format!("SELECT count(*) FROM jobs j WHERE j.kind = 'run' AND j.org = ?1 {state}");
-    let total: i64 =
-        db.prepare_cached(&total)?.query_row(params_from_iter(values.clone()), |row| row.get(0))?;
-    let (limit, first) = (query.limit, values.len() + 1);
-    let rest = match query.order {
-        RunOrder::Queue { offset } => {
-            format!("ORDER BY j.priority, j.created_at, j.id LIMIT {limit} OFFSET {offset}")
-        }
-        RunOrder::NewestFirst { after: None } => format!("ORDER BY j.id DESC LIMIT {limit}"),
-        RunOrder::NewestFirst { after: Some(after) } => {
-            values.push(Value::Blob(after.0.to_bytes().to_vec()));
-            format!("AND j.id < ?{first} ORDER BY j.id DESC LIMIT {limit}")
-        }
+    let snapshot = db.unchecked_transaction()?;
+    let db = &*snapshot;
+    let count = |row: &Row<'_>| {
+        let mut row = row.reader();
+        Ok((row.text()?, row.int()?))
     };
+    let counts: Vec<(String, i64)> =
+        db.prepare_cached(&runs_sql('?'))?.query_map([org], count)?.collect::<Result<_>>()?;
+    let runs = match query.order {
+        RunOrder::Queue { offset } => {
+            let Some(sql) = query.keys_sql('?', &counts) else { return Ok(RunPage::default()) };
+            let id = |row: &Row<'_>| {
+                let mut row = row.reader();
+                row.skip(2);
+                Ok(JobId(row.id()?))
+            };
+            let values = params![org, query.limit as i64, offset as i64];
+            let ids: Vec<JobId> =
+                db.prepare_cached(&sql)?.query_map(values, id)?.collect::<Result<_>>()?;
+            let found = ids.into_iter().filter_map(|id| find(db, org, id).transpose());
+            found.collect::<Result<_>>()?
+        }
+        RunOrder::NewestFirst { after } => newest(db, org, query, after)?,
+    };
+    Ok(RunPage { runs, total: query.total(&counts) })
+}
+
+/// The newest jobs below an id. The join goes from the org's runs to their jobs; a CROSS JOIN keeps that order.
+fn newest(
+    db: &Connection,
+    org: i64,
+    query: &RunQuery,
+    after: Option<JobId>,
+) -> Result<Vec<RunSeen>> {
+    let state = query.state.map(|state| format!("AND j.state = '{state}'")).unwrap_or_default();
     let sql = format!(
-        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
-         WHERE j.kind = 'run' AND j.org = ?1 {state} {rest}"
+        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM runs r INDEXED BY runs_by_org \
+         CROSS JOIN jobs j ON j.id = r.job LEFT JOIN tasks t ON t.id = j.task \
+         WHERE r.org = ?1 AND r.job < ?2 AND j.kind = 'run' {state} ORDER BY r.job DESC LIMIT ?3"
     );
-    let runs: Result<_> =
-        db.prepare_cached(&sql)?.query_map(params_from_iter(values), seen)?.collect();
-    Ok(RunPage { runs: runs?, total: total.unsigned_abs() })
+    let before = after.map_or(Id(u128::MAX), |job| job.0).to_bytes();
+    let values = params![org, before, query.limit as i64];
+    db.prepare_cached(&sql)?.query_map(values, seen)?.collect()
 }
 
 fn due_sql(rest: &str) -> String {
@@ -380,6 +400,8 @@ impl RunStore for SqliteStore {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::params_from_iter;
+
     use super::*;
     use crate::sqlite::schema;
     use crate::sqlite::turnstile::Turnstile;

@@ -8,6 +8,7 @@ use crate::sqlite::rows;
 use crate::table::Cells;
 use crate::table::comment::{self, COMMENT, STEPS};
 
+/// A comment of a removed task is not found.
 pub(crate) fn find(db: &Connection, org: i64, id: CommentId) -> Result<Option<Comment>> {
     let sql = format!("SELECT {COMMENT} WHERE c.id = ?1 AND t.org = ?2 AND t.removed_at IS NULL");
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], comment).optional()
@@ -21,6 +22,7 @@ pub(crate) fn open_blockers(db: &Connection, task: TaskId) -> Result<Vec<Comment
     db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], comment)?.collect()
 }
 
+/// The newest comments of a task. Ids rise with time, so their order is that of creation.
 pub(crate) fn of_task(db: &Connection, task: TaskId, limit: usize) -> Result<Vec<Comment>> {
     let sql = format!("SELECT {COMMENT} WHERE c.task = ?1 ORDER BY c.id DESC LIMIT ?2");
     let values = params![task.id.to_bytes(), limit as i64];

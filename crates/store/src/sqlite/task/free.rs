@@ -12,11 +12,15 @@ use crate::table::attempt::ATTEMPT;
 use crate::table::task::TASK;
 use crate::task::filter::Value;
 
+// Each condition implies the WHERE of its partial index (`tasks_free`, `tasks_left`, `attempts_by_lease`). SQLite uses
+// such an index only then; the test below asks the planner.
 const UNTOUCHED: &str = "t.project = ?1 AND t.phase = 'initial' AND t.open_deps = 0 \
      AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL";
+/// Begun, and let go without an end of the task. The last attempt is over, or the task would still be held.
 const GIVEN_UP: &str = "t.project = ?1 AND t.phase = 'working' AND t.open_deps = 0 \
      AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL \
      AND a.outcome IS NOT NULL";
+/// Held by an attempt whose lease is over, and that no sweep has ended yet.
 const LEASE_OVER: &str = "t.project = ?1 AND t.phase IN ('initial', 'working') \
      AND t.open_deps = 0 AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL \
      AND a.ended_at IS NULL AND a.lease_expires_at <= ?4";
@@ -26,6 +30,7 @@ const TASKS: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent \
 /// From the few leases that are over to their tasks; a CROSS JOIN keeps that order.
 const LEASES: &str = "attempts a CROSS JOIN tasks t ON t.id = a.task AND t.newest_attempt = a.id \
      LEFT JOIN tasks p ON p.id = t.parent";
+/// The tasks below a plan or epic, at any depth. UNION, not UNION ALL, also ends on a circle of parents.
 const BELOW: &str = "t.id IN (WITH RECURSIVE below (id) AS (\
          SELECT id FROM tasks WHERE parent = ?5 \
          UNION SELECT c.id FROM tasks c JOIN below b ON c.parent = b.id) SELECT id FROM below)";
@@ -46,6 +51,7 @@ pub(crate) fn tasks(
             found.extend(leg(db, project, kind, query, now)?);
         }
     }
+    // The SQL only finds candidates; the rule is the domain's.
     found.retain(|row| Standing::of(&row.task, row.newest.as_ref(), now).is_free());
     found.sort_by_key(|row| (row.task.priority, row.task.id.id));
     found.truncate(query.limit);
@@ -59,6 +65,7 @@ fn leg(
     query: &FreeQuery,
     now: Timestamp,
 ) -> Result<Vec<TaskRow>> {
+    // Priorities end at 1000, so this bound excludes none.
     let priority_max = query.priority_max.map_or(i64::from(u16::MAX), i64::from);
     let mut values = vec![
         Value::Integer(project),
@@ -72,7 +79,16 @@ fn leg(
 
 /// The statement of one leg. Every leg has the same values; not every one uses the time.
 fn sql(kind: &str, below: bool) -> String {
-    let from = if kind == LEASE_OVER { LEASES } else { TASKS };
+    // Other indexes of tasks fit these conditions, too, and hold tasks that an actor has.
+    let index = match kind {
+        UNTOUCHED if !below => "tasks t INDEXED BY tasks_free",
+        GIVEN_UP if !below => "tasks t INDEXED BY tasks_left",
+        _ => "tasks t",
+    };
+    let from = match kind {
+        LEASE_OVER => LEASES.to_owned(),
+        _ => TASKS.replacen("tasks t", index, 1),
+    };
     let below = if below { BELOW } else { "1" };
     format!(
         "SELECT {}, {} FROM {from} \

@@ -29,6 +29,7 @@ fn within(db: &Connection, org: i64, span: &AttemptSpan) -> Result<Vec<AttemptSe
         let filter = Filter::of_span(SIGN, org, span, leg);
         let mut statement = db.prepare_cached(&span.sql(from(leg), &filter))?;
         let rows = statement.query_map(params_from_iter(filter.values), seen)?;
+        // Each leg is limited by itself; `page` limits both together.
         found.extend(rows.collect::<Result<Vec<_>>>()?);
     }
     Ok(span.page(found))

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Called, Context, text};
 
+/// Asks the client's model.
 pub(super) async fn sampling(arguments: &JsonObject, ctx: &Context) -> Called {
     let prompt = arguments.get("prompt").cloned().unwrap_or_default();
     let said = json!({ "role": "user", "content": { "type": "text", "text": prompt } });
@@ -14,6 +15,7 @@ pub(super) async fn sampling(arguments: &JsonObject, ctx: &Context) -> Called {
     text(&format!("LLM response: {words}"))
 }
 
+/// Asks the user to fill in a form.
 pub(super) async fn message(arguments: &JsonObject, ctx: &Context) -> Called {
     let schema = json!({
         "type": "object",
@@ -28,6 +30,7 @@ pub(super) async fn message(arguments: &JsonObject, ctx: &Context) -> Called {
     text(&format!("User response: {answer}"))
 }
 
+/// SEP-1034: a form may have a default for each kind of field.
 pub(super) async fn defaults(ctx: &Context) -> Called {
     let schema = json!({
         "type": "object",
@@ -47,6 +50,7 @@ pub(super) async fn defaults(ctx: &Context) -> Called {
     text(&format!("Elicitation completed: {answer}"))
 }
 
+/// SEP-1330: the five ways to offer a choice.
 pub(super) async fn enums(ctx: &Context) -> Called {
     let schema = json!({
         "type": "object",
@@ -84,6 +88,7 @@ async fn elicit(ctx: &Context, message: Value, schema: Value) -> Value {
 
 /// The client's answer as it came; a refusal is part of the test's text.
 async fn ask(ctx: &Context, method: &str, params: Value) -> Value {
+    // A custom request: the schemas are the suite's, and no type of the SDK has to fit them.
     let request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(params)));
     match ctx.peer.send_request(request).await {
         Ok(answer) => serde_json::to_value(answer).unwrap_or_default(),

@@ -24,6 +24,7 @@ pub(super) const TOOLS: &[&str] = &[
 /// `None` for a tool that is not one of these.
 pub(super) fn call(request: &CallToolRequestParams, ctx: &Context) -> Option<Called> {
     let given = request.input_responses.as_ref();
+    // The modern era keeps no state on the server: the client sends back what it was given.
     let state = request.request_state.as_deref();
     Some(match request.name.as_ref() {
         "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
@@ -53,6 +54,7 @@ pub(super) fn call(request: &CallToolRequestParams, ctx: &Context) -> Option<Cal
     })
 }
 
+/// A prompt that needs an answer before it has its text.
 pub(super) fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
     match answer(request.input_responses.as_ref(), "user_context", "context") {
         Some(context) => {
@@ -66,6 +68,7 @@ pub(super) fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptRespon
     }
 }
 
+/// One question with a state. The suite also sends a state that this server did not make, which is refused.
 fn confirm(given: Option<&InputResponses>, state: Option<&str>) -> Called {
     const STATE: &str = "callboard-conformance-confirm";
     match (given, state) {
@@ -77,6 +80,7 @@ fn confirm(given: Option<&InputResponses>, state: Option<&str>) -> Called {
     }
 }
 
+/// Three questions at once; until all are answered, all are asked again.
 fn several(given: Option<&InputResponses>, state: Option<&str>) -> Called {
     const STATE: &str = "callboard-conformance-several";
     let all = ["user_name", "greeting", "client_roots"];
@@ -91,6 +95,7 @@ fn several(given: Option<&InputResponses>, state: Option<&str>) -> Called {
     ask(requests, Some(STATE))
 }
 
+/// Two questions, one after the other. The state says which round an answer belongs to.
 fn rounds(given: Option<&InputResponses>, state: Option<&str>) -> Called {
     const FIRST: &str = "callboard-conformance-round-1";
     const SECOND: &str = "callboard-conformance-round-2";
@@ -108,6 +113,7 @@ fn rounds(given: Option<&InputResponses>, state: Option<&str>) -> Called {
     }
 }
 
+/// A server may ask only for what the client says it can do.
 fn only_declared(ctx: &Context) -> Called {
     let declared = ctx.client_capabilities().unwrap_or_default();
     let mut requests = Map::new();
@@ -131,6 +137,7 @@ fn required(requests: Value, state: Option<&str>) -> InputRequiredResult {
     InputRequiredResult::new(Some(parsed(requests)), state.map(String::from))
 }
 
+/// The refusal of a state that was tampered with.
 fn bad_state() -> ErrorData {
     ErrorData::invalid_params("requestState was not made by this server", None)
 }
@@ -149,6 +156,7 @@ pub(super) fn answer<'a>(
     object(given, key)?.get("content")?.get(field)?.as_str()
 }
 
+/// A form with one required field.
 pub(super) fn asked(message: &str, field: &str, kind: &str) -> Value {
     json!({
         "method": "elicitation/create",

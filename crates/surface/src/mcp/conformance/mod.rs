@@ -33,18 +33,21 @@ const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 /// The pause between messages: the suite expects some to arrive during the call.
 const STEP: Duration = Duration::from_millis(50);
 
+/// A list that a fixture says has changed; no list really does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Tools,
     Prompts,
 }
 
+/// One for all sessions of a server: a call on one connection announces a change on the streams of others.
 pub(super) struct Fixtures {
     changes: broadcast::Sender<Change>,
 }
 
 impl Fixtures {
     pub(super) fn new() -> Self {
+        // A stream that lags by more than 16 changes skips some.
         Self { changes: broadcast::Sender::new(16) }
     }
 
@@ -121,6 +124,7 @@ impl Fixtures {
             "test_elicitation" => elicitation::message(&arguments, ctx).await,
             "test_elicitation_sep1034_defaults" => elicitation::defaults(ctx).await,
             "test_elicitation_sep1330_enums" => elicitation::enums(ctx).await,
+            // Time for the suite to lose its connection; the answer then comes from the replay.
             "test_reconnection" => {
                 tokio::time::sleep(STEP).await;
                 text("Reconnection test completed.")
@@ -128,6 +132,7 @@ impl Fixtures {
             "test_missing_capability" => needs_sampling(ctx),
             "test_trigger_tool_change" => self.announced(Change::Tools),
             "test_trigger_prompt_change" => self.announced(Change::Prompts),
+            // The arguments come back as text, so that the suite sees what arrived.
             "json_schema_2020_12_tool" | "test_x_mcp_header" => {
                 text(&Value::Object(arguments).to_string())
             }
@@ -203,6 +208,7 @@ impl Fixtures {
         }
     }
 
+    /// The one resource that the suite subscribes to. It never changes.
     pub(super) fn is_watchable(&self, uri: &str) -> bool {
         uri == "test://watched-resource"
     }
@@ -294,6 +300,7 @@ fn no_arguments() -> Value {
     json!({ "type": "object", "properties": {} })
 }
 
+/// A schema with the keywords that our own schemas avoid: a server must publish them as they are.
 fn schema_2020_12() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -318,6 +325,7 @@ fn schema_2020_12() -> Value {
     })
 }
 
+/// Two arguments that a modern client repeats as HTTP headers; the transport compares both.
 fn schema_with_headers() -> Value {
     json!({
         "type": "object",
@@ -355,6 +363,7 @@ fn said(text: &str) -> Value {
     json!({ "role": "user", "content": { "type": "text", "text": text } })
 }
 
+/// Three log messages during the call. Logging belongs to the legacy era.
 async fn with_logging(ctx: &Context) -> Called {
     for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         let params = json!({ "level": "info", "data": message, "logger": "callboard" });
@@ -367,6 +376,7 @@ async fn with_logging(ctx: &Context) -> Called {
     text("Logging test completed.")
 }
 
+/// Three reports, if the client asked for progress.
 async fn with_progress(ctx: &Context) -> Called {
     for progress in [0.0, 50.0, 100.0] {
         if let Some(token) = ctx.meta.get_progress_token() {
@@ -378,6 +388,7 @@ async fn with_progress(ctx: &Context) -> Called {
     text("Progress test completed.")
 }
 
+/// A call that a client without sampling gets refused, with the name of the missing capability.
 fn needs_sampling(ctx: &Context) -> Called {
     let declared = ctx.client_capabilities().unwrap_or_default();
     if declared.sampling.is_some() {

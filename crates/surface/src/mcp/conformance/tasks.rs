@@ -56,6 +56,7 @@ pub(super) async fn call(
             let seconds = arguments.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             let result = said(&format!("{} is computed.", given("label")));
+            // A call without a delay is answered at once, tasks or not.
             if declared && !time.is_zero() {
                 host.task("slow_compute", |job| job.after(time, Ok(result))).await
             } else {
@@ -70,6 +71,7 @@ pub(super) async fn call(
         | "test_tool_with_task"
             if !declared =>
         {
+            // Without tasks these tools have no way to answer.
             Err(tasks::needed())
         }
         "failing_job" => {
@@ -113,6 +115,7 @@ fn said(words: &str) -> CallToolResult {
 }
 
 impl Host<'_> {
+    /// Opens a handle, starts the work behind it and answers with the task.
     async fn task<Work>(&self, tool: &'static str, work: impl FnOnce(Job) -> Work) -> Called
     where
         Work: Future<Output = Ended> + Send + 'static,
@@ -126,6 +129,7 @@ impl Host<'_> {
     }
 }
 
+/// The work of one fixture.
 struct Job {
     engine: Arc<Engine>,
     call: Arc<LongCall>,
@@ -144,6 +148,7 @@ impl Job {
         let questions: Map<String, Value> = parsed(questions);
         match self.engine.handle_ask(&self.call, questions).await {
             Ok(answers) => Ended::Answered(Ok(said(&Value::Object(answers).to_string()))),
+            // The call ended before all questions were answered.
             Err(_) => Ended::Canceled,
         }
     }

@@ -12,6 +12,7 @@ use crate::page::lean;
 use crate::tool::Call;
 use callboard_engine::time::rfc3339_us;
 
+/// Events on a page without `limit`.
 const TAIL_DEFAULT: u32 = 50;
 
 #[derive(Deserialize, JsonSchema)]
@@ -25,6 +26,7 @@ pub(super) struct Tail {
     cursor: Option<String>,
 }
 
+/// The words of a capability. The domain's type has no schema of its own.
 fn parts(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": Capability::ALL.map(Capability::as_str)})
 }
@@ -38,9 +40,16 @@ pub(super) async fn audit_tail(call: &Call<'_>, args: Tail) -> Reply {
     let page = call.engine.audit_tail(call.op, filter).await?;
     let events: Vec<Value> = page.rows.iter().map(event).collect();
     let count = events.len();
-    Ok(json!({"events": events, "count": count, "next_cursor": page.next.map(event_id)}))
+    let mut reply =
+        json!({"events": events, "count": count, "next_cursor": page.next.map(event_id)});
+    // Only a board with `retention.events_days` has this key: the last page is not the beginning then.
+    if let Some(seq) = page.whole_from {
+        reply["whole_from"] = event_id(seq).into();
+    }
+    Ok(reply)
 }
 
+/// The event's number in the log, in the reference's form.
 fn event_id(seq: u64) -> String {
     format!("evt_{seq}")
 }
@@ -51,6 +60,7 @@ fn number(cursor: &str) -> Result<u64, Refusal> {
     number.ok_or_else(|| Refusal::invalid(words))
 }
 
+/// One line of the log; keys without a value are left out, `success` never.
 fn event(row: &AuditRow) -> Value {
     let mut event = lean(json!({
         "event_id": event_id(row.seq),

@@ -19,6 +19,7 @@ use crate::tool::Call;
 /// The reference's limits, which are lower than the core's.
 const TITLE_CHARS_MAX: usize = 200;
 const DESCRIPTION_CHARS_MAX: usize = 10_000;
+/// The code of an answer that says how a mode in the place of a status was understood.
 const STATUS_WAS_TASK_TYPE: &str = "STATUS_WAS_TASK_TYPE";
 const STATUSES: &str = "status takes BACKLOG, IN_PROGRESS, REVIEW, DONE";
 
@@ -101,6 +102,7 @@ struct CreateOne {
     about: CreateFields,
 }
 
+// `PartialEq` and `Default` tell a call with `tasks` alone from one that also has fields beside it.
 #[derive(Default, PartialEq, Deserialize, JsonSchema)]
 struct CreateFields {
     description: Option<String>,
@@ -163,6 +165,7 @@ async fn create_all(call: &Call<'_>, all: Vec<CreateOne>) -> Reply {
         (_, words) => Envelope::yes(words.join("; ")).code(STATUS_WAS_TASK_TYPE).hint(STATUSES),
     };
     let made: Vec<Value> = made.iter().map(|record| created(&record.task)).collect();
+    // The keys of one task stay, as the published schema says that they are in every answer.
     let fields = json!({"task_id": null, "title": null, "status": null, "tasks": made});
     Ok(done.answer(call, fields))
 }
@@ -176,6 +179,7 @@ fn draft(call: &Call<'_>, one: CreateOne) -> Result<(TaskDraft, Option<String>),
     let CreateOne { title, about } = one;
     at_most("title", Some(&title), TITLE_CHARS_MAX)?;
     at_most("description", about.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
+    // The domain does not know which agents this server can run.
     judge_agent(call, about.agent_backend.as_ref())?;
     let placed = placed(about.status.as_ref(), about.task_type)?;
     let card = Card {
@@ -228,6 +232,7 @@ pub(super) async fn tasks_update(call: &Call<'_>, args: TasksUpdateRequest) -> R
     let task = task_id(&args.task_id)?;
     let parent = match args.parent_id.as_deref().map(str::trim) {
         None => None,
+        // Three values: left out, cleared, set.
         Some("") => Some(None),
         Some(parent) => Some(Some(parent_id(parent)?)),
     };
@@ -250,6 +255,7 @@ pub(super) async fn tasks_update(call: &Call<'_>, args: TasksUpdateRequest) -> R
         Some(words) => Envelope::yes(words).code(STATUS_WAS_TASK_TYPE).hint(STATUSES),
         None => Envelope::yes("Task updated").code("UPDATED"),
     };
+    // Read again: without `task_type` among the arguments the mode stands only in the store.
     let mode = TaskType::of(call.engine.card_get(call.op, task).await?.it.card.mode);
     Ok(done.answer(call, json!({"task_id": task, "current_task_type": mode.word()})))
 }
@@ -268,6 +274,7 @@ pub(super) async fn tasks_move(call: &Call<'_>, args: Move) -> Reply {
     let to = match status {
         Written::Status(status) => status.phase(),
         Written::TaskType(mode) => {
+            // The task is looked up first, so that an unknown id is refused as such and not answered with a next call.
             call.engine.task_get(call.op, task).await?;
             let arguments = json!({"task_id": task, "task_type": mode.word()});
             let message = format!("'{}' is a task type, not a status", mode.word());

@@ -56,6 +56,7 @@ impl NextCall {
     /// Who may make this call, when the caller may not.
     fn out_of_reach(&self, call: &Call<'_>) -> Option<String> {
         let tool = super::TOOLS.iter().find(|tool| tool.name == self.tool)?;
+        // A missing profile is named as such; any other refusal has its own sentence.
         let held = call.op.principal.rights.profile();
         let needed = tool.profile.unwrap_or(Profile::Viewer);
         if held < needed {
@@ -97,6 +98,7 @@ impl Envelope {
                 None => who,
             });
         }
+        // A next call to a tool that this toolset does not have would only fail.
         let known = |next: &NextCall| super::TOOLS.iter().any(|tool| tool.name == next.tool);
         let next = self.next.filter(known);
         let (tool, arguments) = next.map(|next| (next.tool, next.arguments)).unzip();
@@ -117,6 +119,7 @@ impl Envelope {
 /// Turns a refusal into an answer. `task` is the task that the arguments named.
 pub(super) fn or_refused(call: &Call<'_>, task: Option<String>, answer: Reply) -> Reply {
     match answer {
+        // Faults of the call itself stay errors with `isError`; all else is an answer, as the reference has it.
         Err(EngineError::Refused(refusal)) if !words::is_call_error(&refusal) => {
             Ok(refused(call, task.as_deref(), &refusal))
         }
@@ -145,6 +148,7 @@ fn git_failed(call: &Call<'_>, task: Option<&str>, words: &str) -> Value {
 /// The fields of a refused call.
 fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
     let mut fields = fields(call, task);
+    // Each of these refusals says which mode the task has.
     let mode = match refusal {
         Refusal::NotPair { .. } => Some(words::TaskType::Auto),
         Refusal::NotAuto { .. } => Some(words::TaskType::Pair),
@@ -170,6 +174,7 @@ pub(super) fn fields(call: &Call<'_>, task: Option<&str>) -> Value {
     for key in keys.iter().filter(|key| !key.optional && !KEYS.contains(&key.name)) {
         let value = match key.name {
             "task_id" => task.into(),
+            // `status` is that of the answer, "error" in the reference; the status of a job has words of its own.
             "status" if is_job => Value::Null,
             "status" => "error".into(),
             "checks" | "conflict_files" => json!([]),

@@ -22,6 +22,7 @@ pub(super) struct Shown {
     pub updated_at: Timestamp,
     /// Whether the job is final.
     pub is_final: bool,
+    /// The number of the run, once an agent was started.
     attempt: Option<u32>,
     /// The open question of the started agent.
     pub question: Option<Question>,
@@ -57,6 +58,7 @@ impl Shown {
     }
 }
 
+/// The start of an agent. `up_at` decides first: an agent that came up was started, even if its work failed later.
 fn start(seen: &WorkSeen) -> Shown {
     let (job, run) = (&seen.record.job, &seen.record.run);
     let (status, code, plain) = match &job.state {
@@ -65,6 +67,7 @@ fn start(seen: &WorkSeen) -> Shown {
         JobState::Queued { .. } if seen.waits_for_place => {
             ("queued", "START_PENDING", "Waiting for a free agent slot")
         }
+        // A queued job that was tried before lost its server.
         JobState::Queued { .. } if run.attempt > 0 => {
             ("queued", "JOB_REQUEUED", "The job's server was lost; the job starts again")
         }
@@ -78,6 +81,7 @@ fn start(seen: &WorkSeen) -> Shown {
         JobState::Failed { reason, .. } => ("failed", fault(reason), "The agent did not start"),
     };
     let question = seen.record.asks();
+    // The run's own words replace the fixed sentence where they say more than the status.
     let says = status == "failed" || question.is_some() || seen.record.held().is_some();
     let words = run.summary.as_deref().filter(|_| says);
     Shown {
@@ -85,13 +89,16 @@ fn start(seen: &WorkSeen) -> Shown {
         status,
         code,
         message: words.unwrap_or(plain).to_owned(),
+        // The start was decided at `up_at`; later steps of the work are no news about it, but a question is.
         updated_at: run.up_at.filter(|_| question.is_none()).unwrap_or(run.changed_at),
         is_final: run.up_at.is_some() || job.is_over(),
+        // An agent that came up counts as the first attempt at least.
         attempt: (run.attempt > 0 || run.up_at.is_some()).then_some(run.attempt.max(1)),
         question: question.cloned(),
     }
 }
 
+/// The reference's code for the reason that the run recorded.
 fn fault(reason: &str) -> &'static str {
     match WorkFault::parse(reason) {
         Some(WorkFault::DepsOpen) => "START_BLOCKED",
@@ -104,6 +111,7 @@ fn fault(reason: &str) -> &'static str {
     }
 }
 
+/// The stop of an agent. It has no run of its own, so the job's state says everything.
 fn stop(job: &Job) -> Shown {
     let (status, code, message, updated_at) = match &job.state {
         JobState::Queued { .. } => {
@@ -151,12 +159,14 @@ pub(super) fn events(task: TaskId, events: &[RunEvent]) -> Vec<Value> {
     told
 }
 
+/// The status, the code and the sentence of one event; `None` for events that clients of the reference do not know.
 fn step(event: &RunEvent) -> Option<(&'static str, &'static str, &str)> {
     let data = event.read();
     let (stops, words) = (data.is_stop(), data.summary());
     let reason = data.reason().unwrap_or_default();
     Some(match event.name {
         EventName::JobSubmitted => ("queued", "JOB_QUEUED", "Job queued"),
+        // A run that goes on after a question was started before.
         EventName::JobStarted if data.is_resumed() => return None,
         EventName::JobStarted => ("running", "JOB_RUNNING", "Job running"),
         EventName::JobRequeued => ("queued", "JOB_REQUEUED", "The job's server was lost"),

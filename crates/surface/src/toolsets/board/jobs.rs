@@ -21,6 +21,7 @@ use crate::tool::{Call, NoArguments, Run, WAIT_INTERRUPTED};
 use callboard_engine::time::rfc3339_us;
 
 /// The default duration of a wait.
+/// The reference's default, in seconds.
 const WAIT_S: f64 = 1.5;
 /// Characters of instructions for one run; they become part of the prompt.
 const INSTRUCTIONS_MAX: usize = 10_000;
@@ -194,13 +195,16 @@ async fn jobs_wait(
     let effective = window.map_or(wanted, |window| wanted.min(wait::within(window)));
     let began = Instant::now();
     let wait = Duration::from_secs_f64(effective);
+    // Woken by events of the job: nothing polls.
     let (job, ended) = call.engine.work_wait(call.op, task, id, wait).await?;
     // Rounded to milliseconds, so that the answer has no tail of digits.
     let waited = (began.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
     let spent = json!({"requested": requested, "effective": effective, "waited": waited});
     let mut shown = Shown::of(&job);
     match ended {
+        // A decision that came with the end of the time is a decision.
         _ if shown.is_final => {}
+        // Only the client's window is over; the time that it asked for is not.
         WorkWaited::TimedOut if effective < wanted => {
             shown.say(
                 WAIT_TIMEOUT,
@@ -257,6 +261,7 @@ pub(super) async fn jobs_events(call: &Call<'_>, args: Events) -> Reply {
     let args = JobArgument { job_id: args.job_id, task_id: args.task_id };
     let (task, id) = args.parsed()?;
     let events = call.engine.work_events(call.op, task, id).await?;
+    // The history ends with the decision, so it is short enough to be paged in memory.
     let events = job_view::events(task, &events);
     let page: Vec<&Value> = events.iter().skip(offset as usize).take(limit as usize).collect();
     let next = offset as usize + page.len();
@@ -372,6 +377,7 @@ async fn fields(
         Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => None,
         seen => Some(seen?),
     };
+    // The agent's state is that of the task now, which may be later than the job.
     let runtime = match &seen {
         Some(At { it, now }) => {
             let work = call.engine.work_now(call.op, task).await?;

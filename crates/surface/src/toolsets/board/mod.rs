@@ -40,6 +40,7 @@ pub static TOOLSET: Toolset = Toolset {
     tools: TOOLS,
     voice: Voice {
         say: words::say,
+        // The reference's client talks to a "core", and reports a lost one by this code.
         unavailable: "DISCONNECTED",
         unavailable_hint: Some("start or restart the core, then retry"),
         damaged: STORE_DAMAGED,
@@ -48,6 +49,7 @@ pub static TOOLSET: Toolset = Toolset {
     },
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
+    // Refusals are answers here, so the audit has to look for them in the answer.
     audit: Some(envelope::said_no),
     hooks: HOOKS,
 };
@@ -87,13 +89,16 @@ macro_rules! job {
 }
 
 /// Clients may ask a person before they call a tool with this hint.
+/// Removes something that cannot be brought back.
 const DESTRUCTIVE: Hints = Hints { destructive: true, ..Hints::WRITE };
 
+/// Also acts outside the board: a merge changes a repository.
 const DESTRUCTIVE_OUTSIDE: Hints = Hints { open_world: true, ..DESTRUCTIVE };
 
 #[rustfmt::skip]
 // `on_task` closes a tool to callers that work on another task; `long` marks one that may take longer than a client
 // should wait.
+// `for_profile` is the least profile that may call the tool.
 static TOOLS: &[Tool] = &[
     Tool::new("propose_plan", "Propose plan",
         and_next!("Proposes tasks. No task is created before a person approves the plan."),

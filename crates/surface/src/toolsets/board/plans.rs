@@ -18,6 +18,8 @@ pub(super) struct Propose {
     todos: Option<Vec<ProposedTodo>>,
 }
 
+// `type` and `task_type` are two names of one argument. As an alias, one of them would be refused beside the other
+// even where both agree.
 #[derive(Deserialize, JsonSchema)]
 struct ProposedTask {
     title: String,
@@ -49,6 +51,7 @@ pub(super) const PROPOSE_PLAN: Run = |mut call| {
         let todos = call.arguments.get_mut("todos").and_then(Value::as_array_mut);
         for todo in todos.into_iter().flatten() {
             if let Some(status @ Value::Null) = todo.get_mut("status") {
+                // `args::read` counts `null` as absent, and an absent status means "completed" in the reference.
                 *status = "pending".into();
             }
         }
@@ -73,6 +76,7 @@ async fn propose_plan(call: &Call<'_>, args: Propose) -> Reply {
     Ok(Envelope::yes("Plan proposal received").answer(call, fields))
 }
 
+/// A proposed task in the core's words. `place` stands in refusals, so that a caller finds the entry.
 fn planned((place, given): (usize, ProposedTask)) -> Result<PlannedTask, Refusal> {
     let mode = match (given.r#type, given.task_type) {
         (Some(one), Some(other)) if one != other => {
@@ -97,6 +101,7 @@ fn planned((place, given): (usize, ProposedTask)) -> Result<PlannedTask, Refusal
     })
 }
 
+/// The reference's rule: without a status a todo is completed, with an unknown one it is pending.
 fn todo(given: ProposedTodo) -> Todo {
     let status = match given.status {
         None => TodoStatus::Completed,

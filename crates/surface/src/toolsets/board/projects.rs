@@ -12,6 +12,7 @@ use super::words::project_id;
 use crate::page::lean;
 use crate::tool::Call;
 
+/// Projects on a page without `limit`.
 const LIST_DEFAULT: u32 = 10;
 
 #[derive(Deserialize, JsonSchema)]
@@ -25,6 +26,7 @@ pub(super) struct ProjectsListRequest {
 pub(super) async fn projects_list(call: &Call<'_>, args: ProjectsListRequest) -> Reply {
     let limit = args.limit.unwrap_or(LIST_DEFAULT) as usize;
     let offset = args.offset.unwrap_or(0) as usize;
+    // Pages are cut from one list; one row more tells whether a next page follows.
     let found = call.engine.project_list(call.op, offset + limit + 1).await?;
     let projects: Vec<Value> = found.iter().skip(offset).take(limit).map(project).collect();
     let (count, next) = (projects.len(), offset + projects.len());
@@ -66,6 +68,7 @@ fn repo(seen: &RepoSeen) -> Value {
     lean(json!({
         "repo_id": format!("repo_{}", seen.repo.id),
         "name": seen.name,
+        // The reference has both keys. Callboard keeps one name.
         "display_name": seen.name,
         "path": seen.repo.path,
         "default_branch": seen.default_branch,
@@ -90,6 +93,7 @@ pub(super) async fn projects_create(call: &Call<'_>, args: ProjectsCreateRequest
     let (made, repo_count) = call.engine.project_create(call.op, draft).await?;
     let id = project_id(made.id);
     let mut done = Envelope::yes("Project created");
+    // The first project opens by itself; a later one has to be opened on purpose.
     if made.opened_at.is_none() {
         done = done.next(NextCall::new("projects_open", json!({ "project_id": id })));
     }

@@ -8,6 +8,7 @@ const ONLY_READS: &str = "This connection may only look: `tasks_list`, `get_task
     the board. Say what you see and stop.";
 
 fn start_work(now: &Moment) -> String {
+    // A caller that cannot hand work over should not begin any.
     if !now.may("request_review") {
         return ONLY_READS.into();
     }
@@ -31,6 +32,7 @@ fn review_queue(now: &Moment) -> String {
         Ok(queue) => queue,
         Err(none) => return none,
     };
+    // Below the profile of a reviewer the prompt must not name the tool: the call would be refused.
     let judged = match now.may("review") {
         true => {
             "then `review` it with action approve, and merge it; or reject it with feedback that says \

@@ -107,6 +107,7 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
         Action::Approve => {
             let record = call.engine.review_approve(call.op, task, feedback).await?.it;
             // An approval may also close the task; only one that waits for its merge names a next step.
+            // Only a maintainer may merge, and `next_tool` must be a call that this caller can make.
             let done = match (record.task.phase, held < Profile::Maintainer) {
                 (Phase::Review, true) => {
                     Envelope::yes("Approved, not merged").hint("Ask a maintainer to merge the task")
@@ -166,6 +167,7 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
     if !foresight.settings.is_empty() {
         fields["settings_files"] = json!(foresight.settings);
     }
+    // `null` where git could not tell, so that no caller reads it as "no".
     fields["merges_cleanly"] = json!(is_known.then_some(files == 0));
     fields["commits_behind"] = json!(is_known.then_some(foresight.behind));
     fields["has_uncommitted_changes"] = json!(is_known.then_some(foresight.has_uncommitted));
@@ -190,6 +192,7 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
         ReviewEnd::Merged(merged) => {
             let message = match (&merged.commit, &merged.pushed) {
                 (None, _) => "Nothing to merge".to_owned(),
+                // The local merge stands: a failed push does not undo it.
                 (Some(_), Some(Err(words))) => format!("Merged, but not pushed: {words}"),
                 (Some(_), Some(Ok(()))) => {
                     format!("Merged, pushed to {}", merged.pushed_to.join(", "))

@@ -33,6 +33,7 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: SessionsCreateRequest
     let made = match made {
         Ok(made) => made,
         Err(fault) => {
+            // Every key of the schema stays, with `null` for what a session would have had.
             let no = refused(&fault, &args.task_id);
             let mut fields = envelope::fields(call, None);
             fields["task_id"] = json!(task);
@@ -123,6 +124,7 @@ pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Repl
     Ok(json!({
         "task_id": name,
         "exists": backend.is_some(),
+        // The name follows from the task's id, also for a task without a session.
         "session_name": format!("callboard-{name}"),
         "backend": backend.map(PairBackend::as_str),
         "worktree_path": place,

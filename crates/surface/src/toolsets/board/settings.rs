@@ -17,6 +17,7 @@ pub(super) async fn settings_get(call: &Call<'_>, _: NoArguments) -> Reply {
 pub(super) const SETTINGS_UPDATE: Run = |mut call| {
     Box::pin(async move {
         let arguments = call.arguments.take();
+        // With the strict schema a wrong value would be a call error; the reference wants an answer with all settings.
         let given = args::read(&loose(call.schema), call.tool.aliases, arguments)?;
         let answer = settings_update(&call, given).await;
         or_refused(&call, None, answer)
@@ -27,6 +28,7 @@ async fn settings_update(call: &Call<'_>, given: Map<String, Value>) -> Reply {
     let set = given.into_iter().filter_map(|(name, value)| Some((key(&name)?, value)));
     match call.engine.settings_update(call.op, set.collect()).await {
         Ok(done) => {
+            // A pinned setting is stored and still has no effect here, which the caller would not notice otherwise.
             let names: Vec<&str> = done.pinned.iter().map(|key| key.as_str()).collect();
             let message =
                 if done.updated.is_empty() { "Nothing changed" } else { "Settings updated" };
@@ -52,6 +54,7 @@ async fn settings_update(call: &Call<'_>, given: Map<String, Value>) -> Reply {
     }
 }
 
+/// Every setting with its value now, under its full name.
 fn all(settings: &BoardSettings) -> Map<String, Value> {
     SettingKey::ALL.iter().map(|key| (key.as_str().into(), settings.get(*key))).collect()
 }
@@ -61,10 +64,12 @@ fn short(key: SettingKey) -> &'static str {
     key.as_str().split_once('.').map_or(key.as_str(), |(_, name)| name)
 }
 
+/// The setting of an argument.
 fn key(name: &str) -> Option<SettingKey> {
     SettingKey::ALL.iter().copied().find(|key| short(*key) == name)
 }
 
+/// The schema, made from the list of settings: a new setting becomes an argument by itself.
 pub(super) fn input() -> Map<String, Value> {
     let defaults = BoardSettings::default();
     let property = |key: &SettingKey| {

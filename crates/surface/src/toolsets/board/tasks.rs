@@ -17,10 +17,12 @@ use crate::page::{PageSize, page};
 use crate::task_name;
 use crate::tool::Call;
 
+/// Tasks on a page without `limit`; such a page may also be cut by its size.
 const PAGE_DEFAULT: usize = 50;
 /// How many tasks mentioned in a description `get_context` looks up.
 const MENTIONS_MAX: usize = 50;
 
+/// The id in a text; text that is no id names no task.
 pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.trim().parse().map_err(|_| Refusal::TaskNotFound { task: text.into() })
 }
@@ -38,6 +40,7 @@ pub(super) struct TaskGetRequest {
 pub(super) async fn get_task(call: &Call<'_>, args: TaskGetRequest) -> Reply {
     let task = task_id(&args.task_id)?;
     let (seen, work) =
+        // Two reads that need nothing of each other.
         tokio::join!(call.engine.card_get(call.op, task), call.engine.work_now(call.op, task));
     let (seen, work) = (seen?, work?);
     let scratchpad = match args.include_scratchpad {
@@ -68,12 +71,14 @@ pub(super) struct TasksListRequest {
     offset: Option<u32>,
 }
 
+/// A page of the board in its order, filtered by project, column and words.
 pub(super) async fn tasks_list(call: &Call<'_>, args: TasksListRequest) -> Reply {
     let size = PageSize::of(args.limit, PAGE_DEFAULT);
     let offset = args.offset.unwrap_or(0) as usize;
     let project = match args.project_id.as_deref().map(project_of).transpose() {
         Ok(project) => project,
         // An impossible project id has no tasks.
+        // No project has the id 0.
         Err(_) => Some(0),
     };
     let without = args.exclude_task_ids.unwrap_or_default();
@@ -88,6 +93,7 @@ pub(super) async fn tasks_list(call: &Call<'_>, args: TasksListRequest) -> Reply
     };
     let found = call.engine.card_list(call.op, filter).await?;
     let all: Vec<TaskId> = found.it.cards.iter().map(|row| row.task.id).collect();
+    // One read for the whole page instead of one for each task.
     let works = call.engine.works_now(call.op, &all).await?;
     let idle = WorkNow::default();
     let (tasks, _) = page(&found.it.cards, size, |row| {
@@ -95,6 +101,7 @@ pub(super) async fn tasks_list(call: &Call<'_>, args: TasksListRequest) -> Reply
     });
     let count = tasks.len();
     let next = offset + count;
+    // An empty page is the last one: tasks may have been deleted since the total of the page before.
     let has_more = (next as u64) < found.it.total && count > 0;
     Ok(json!({
         "tasks": tasks,
@@ -110,6 +117,7 @@ pub(super) struct TaskArgument {
     pub task_id: String,
 }
 
+/// Everything that work on a task needs, in one call: text, notes, places and mentioned tasks.
 pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
     let task = task_id(&args.task_id)?;
     let seen = call.engine.card_get(call.op, task).await?;
@@ -120,6 +128,7 @@ pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
         mentioned.extend(task_name::task_of(call.engine, call.op, word).await?);
     }
     for mentioned in mentioned.into_iter().filter(|id| *id != task) {
+        // A mention of a deleted or foreign task is only text.
         if let Ok(found) = call.engine.task_get(call.op, mentioned).await {
             linked.push(view::linked(&found.it));
         }

@@ -19,7 +19,9 @@ use crate::ticket::{KEPT_MS, Ticket, TicketState};
 pub(super) const SUBMIT: &str = "jobs_submit";
 const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
+/// The tool whose rights answering a question needs.
 const REVIEW: &str = "review";
+/// As long as the reference's default wait for a job, 1.5 seconds.
 const POLL_MS: u64 = 1500;
 
 /// The work of a submitted job. Its steps have no notices.
@@ -41,6 +43,7 @@ impl Tickets for JobTickets {
         let (task, seen) = found(front, principal, GET, job).await?;
         let shown = Shown::of(&seen);
         let state = match shown.status {
+            // Before the status: a started agent that asks something is "succeeded" as a start.
             _ if let Some(asked) = &shown.question => TicketState::Asking(question::form(asked)),
             "cancelled" => TicketState::Cancelled,
             _ if !shown.is_final => TicketState::Working,
@@ -54,6 +57,7 @@ impl Tickets for JobTickets {
         let created_at = seen.job().created_at;
         let work_ms = match &seen {
             WorkJob::Start(seen) => seen.record.run.expires_at.ms_since(created_at).unsigned_abs(),
+            // A stop has no time to live of its own.
             WorkJob::Stop(_) => 0,
         };
         Ok(Ticket {
@@ -108,6 +112,7 @@ async fn found(
     Ok((task, seen))
 }
 
+/// The answer of `jobs_get`, asked for as the caller would: rights and words are those of the tool.
 async fn result(
     front: &Front,
     principal: &Principal,

@@ -26,6 +26,7 @@ pub(super) enum Detail {
 
 impl Detail {
     /// Characters of the notes that are shown, from their end.
+    /// The numbers here and in the next two functions are those of the reference.
     fn scratchpad_chars(self) -> usize {
         match self {
             Detail::Summary => 8_000,
@@ -112,6 +113,7 @@ fn logs(all: &[WorkLog], detail: Detail) -> (Vec<Value>, bool) {
     let (each_max, mut left) = detail.log_chars();
     let mut is_cut = false;
     let mut shown = Vec::new();
+    // From the newest run back, because the newest explains the present state best.
     for log in all.iter().rev() {
         if left == 0 {
             is_cut = true;
@@ -214,6 +216,7 @@ pub(super) fn context(
 ) -> Value {
     let CardSeen { record, card } = seen;
     let task = &record.task;
+    // A task may have worktrees in several repositories; the first one stands for the workspace.
     let place = places.iter().find_map(|seen| seen.part.worktree.as_ref());
     json!({
         "task_id": task.id,
@@ -237,6 +240,7 @@ pub(super) fn context(
 /// A repository with the work done there for one task.
 fn repo_at_work(seen: &WorkspaceSeen) -> Value {
     let WorkspaceSeen { part, name, state } = seen;
+    // A repository that git cannot read does not hide the others.
     let (state, error) = match state {
         Ok(state) => (state.as_ref(), None),
         Err(fault) => (None, Some(fault.to_string())),
@@ -274,6 +278,7 @@ fn runtime(
     let waits = task.phase == Phase::Initial;
     // Deps block only a task that has not begun.
     let open: Vec<_> = deps.iter().filter(|dep| waits && dep.is_open()).map(|dep| dep.id).collect();
+    // Nothing waits for a closed task any more, blocked or not.
     let blocked = task.blocked.as_ref().filter(|_| !task.phase.is_closed());
     // A job that makes a patch works elsewhere; only its attempt shows on the task.
     let makes_patch = |newest: &Attempt| newest.actor == holder() && newest.is_live(now);

@@ -39,6 +39,7 @@ pub(super) struct Wait {
 const TASKS_MAX: usize = 50;
 
 /// A refusal that is an answer: its code and message.
+/// `tasks_wait` has no envelope: its refusals have the keys of its answer.
 struct Refused(&'static str, String);
 
 pub(super) const TASKS_WAIT: Run = |mut call| {
@@ -82,11 +83,13 @@ async fn tasks_wait(call: &Call<'_>, ids: &[String], given: &Given) -> Reply {
     for id in ids {
         let Ok(task) = task_id(id) else { return Ok(refusal(id, &not_found(id))) };
         let goals = asked.goals.iter().flat_map(|status| status.phases()).collect();
+        // A status that shows two phases (DONE) is a goal in both of them.
         waits.push(CardWait { task, goals, since: asked.since, timeout: asked.now });
     }
     match call.engine.card_wait_any(call.op, &waits).await {
         Ok((place, waited)) => {
             let answer = answer(call, &ids[place], &waited).await?;
+            // A caller of one task without a window gets exactly the reference's keys.
             match waited.why == WaitEnd::TimedOut && (given.window != Value::Null || ids.len() > 1)
             {
                 true => go_on(call, answer, &waits, &asked).await,
@@ -112,6 +115,7 @@ async fn go_on(
     for wait in waits {
         let Ok(seen) = call.engine.task_get(call.op, wait.task).await else { continue };
         let task = &seen.it.task;
+        // The newest change of any of the tasks: all older ones are in this answer.
         cursor = cursor.max(Some(task.updated_at));
         tasks.push(json!({"task_id": task.id, "status": Status::of(task.phase).word()}));
     }
@@ -124,6 +128,7 @@ async fn go_on(
             .into();
     }
     if waits.len() > 1 {
+        // With several tasks none of them is the one that timed out.
         answer["task_id"] = Value::Null;
         for key in ["previous_status", "current_status", "task"] {
             answer[key] = Value::Null;
@@ -133,6 +138,7 @@ async fn go_on(
     Ok(answer)
 }
 
+/// A wait whose arguments were judged.
 struct WaitRequest {
     /// The whole time that the client wants to wait.
     timeout: Duration,
@@ -156,6 +162,7 @@ pub(super) fn rounded(seconds: f64) -> f64 {
 
 /// The part of a client's window that a wait may use; the rest is for the delivery of the answer.
 pub(super) fn within(window: f64) -> f64 {
+    // A tenth of the window, at most five seconds, is left for the way back.
     (window * 0.9).max(window - 5.0)
 }
 
@@ -191,6 +198,7 @@ fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<Wait
     Ok(WaitRequest { timeout, now, goals, since })
 }
 
+/// The time of a wait; the settings have the default and the cap.
 fn seconds(settings: &BoardSettings, given: &Value) -> Result<Duration, Refused> {
     let number = match given {
         Value::Null => return Ok(Duration::from_secs_f64(settings.wait_s(None))),
@@ -226,12 +234,14 @@ fn statuses_of(given: &Value) -> Result<Vec<Status>, String> {
     words.iter().map(status).collect()
 }
 
+/// The message about a word that is no status.
 fn unknown(text: &str) -> String {
     let given: String = text.chars().take(60).collect();
     let known = Status::ALL.map(Status::word).join(", ");
     format!("wait_for_status takes {known}, got '{given}'")
 }
 
+/// A refusal with every key of an answer.
 fn refusal(id: &str, Refused(code, message): &Refused) -> Value {
     json!({
         "changed": false,
@@ -246,6 +256,7 @@ fn refusal(id: &str, Refused(code, message): &Refused) -> Value {
     })
 }
 
+/// The answer of a wait that began: why it ended, and the task then.
 async fn answer(call: &Call<'_>, id: &str, waited: &CardWaited) -> Reply {
     let task = match &waited.task {
         None => None,

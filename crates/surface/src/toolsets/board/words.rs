@@ -10,6 +10,7 @@ use serde_json::json;
 use super::envelope::NextCall;
 use crate::error::Said;
 
+/// The code of a wait that ended without a change; it is no refusal.
 pub(super) const WAIT_TIMEOUT: &str = "WAIT_TIMEOUT";
 
 /// A column of the board.
@@ -150,6 +151,7 @@ pub(super) fn priority(rank: u16) -> &'static str {
     }
 }
 
+// The reference accepts both MED and MEDIUM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum PriorityWord {
@@ -230,6 +232,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::DepsNotClosed { open, .. } => {
             let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
             let hint = Some(format!("Finish its dependencies first: {}", open.join(", ")));
+            // Open dependencies of a start have a code of their own in the reference.
             let code = if tool == "jobs_submit" { "START_BLOCKED" } else { plain.code };
             Said { code, hint, ..plain }
         }
@@ -281,12 +284,14 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             hint: Some("tasks_move reopens the task".into()),
             ..as_code("SESSION_CREATE_FAILED")
         },
+        // The reference has one code for every way in which a task is another worker's.
         Refusal::NotHolder { .. }
         | Refusal::StaleFence { .. }
         | Refusal::SessionActive { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. } => as_code("ALREADY_CLAIMED"),
+        // Named one by one, so that a new refusal gets its code on purpose.
         Refusal::ProjectNotFound { .. }
         | Refusal::InvalidRepoPath { .. }
         | Refusal::InvalidSetting { .. }
@@ -332,6 +337,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::CheckInfrastructure { .. }
         | Refusal::WorkspaceNotReady { .. }
         | Refusal::CheckLogNotFound { .. }
+        | Refusal::RemovedByRetention { .. }
         | Refusal::AuthorizationDenied { .. }
         | Refusal::KeyReused { .. }
         | Refusal::AnswerNotKept { .. }

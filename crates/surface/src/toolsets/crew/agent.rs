@@ -46,6 +46,7 @@ pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
 /// The epic that the agent leads, or that the worker's task is part of.
 pub(super) async fn get_epic(seat: &Seat<'_>, _: NoArguments) -> Data {
     let epic = match seat.agent.kind {
+        // A worker belongs to an epic only through its task.
         AgentType::Worker => current_task(seat).await?.record.task.parent,
         AgentType::Supervisor | AgentType::Orchestrator => seat.agent.epic,
     };
@@ -72,8 +73,10 @@ async fn current_task(seat: &Seat<'_>) -> Result<CardSeen, Fault> {
     }
 }
 
+/// A task in the keys of the reference.
 fn task_shown(seen: &CardSeen, url: Option<&str>, now: Timestamp) -> Value {
     let record = &seen.record;
+    // The worktree and the branch are those of the newest attempt, also after its end.
     let newest = record.newest.as_ref();
     json!({
         "id": record.task.id,
@@ -93,6 +96,7 @@ fn task_shown(seen: &CardSeen, url: Option<&str>, now: Timestamp) -> Value {
 fn epic_shown(seen: &CardSeen) -> Value {
     let CardSeen { record, .. } = seen;
     let state = EpicState::of(&record.task);
+    // The time of a cancelled epic is not a completion.
     let completed_at = (state == EpicState::Completed).then_some(record.task.phase_at);
     json!({
         "id": record.task.id,

@@ -22,6 +22,7 @@ impl Callers for Agents {
         match engine.agent_find(&op, &AgentId::of(&principal.actor)).await {
             Ok(Some(agent)) => principal.rights.agent_type = Some(agent.kind),
             Ok(None) => {}
+            // The list is then made from the connection's own type; each call is judged by the store anyway.
             Err(error) => tracing::warn!(%error, "cannot find out which tools an agent may call"),
         }
         principal

@@ -9,12 +9,14 @@ const FILES_MAX: usize = 500;
 /// How much of the diff is shown, up to a whole line.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
 
+/// The change of a task over all of its repositories. Paths carry the repository's name only if there are several.
 pub(super) fn shown(task: TaskId, diffs: &[WorkspaceDiff]) -> Value {
     let several = diffs.len() > 1;
     let (mut files, mut text) = (Vec::new(), String::new());
     let (mut count, mut insertions, mut deletions) = (0, 0, 0);
     for WorkspaceDiff { name, diff, .. } in diffs {
         for file in &diff.files {
+            // A binary file has no lines; it counts as a file, and its numbers are `null`.
             let (added, removed) = file.lines.unwrap_or_default();
             (count, insertions, deletions) = (count + 1, insertions + added, deletions + removed);
             if files.len() < FILES_MAX {

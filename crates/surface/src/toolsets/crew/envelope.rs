@@ -9,6 +9,7 @@ use super::{hints, words};
 use crate::error::STORE_DAMAGED;
 use callboard_engine::time::rfc3339_ms;
 
+// The codes of the reference. Every refusal of the core becomes one of them (`words.rs`).
 pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
 pub const TOOL_NOT_FOUND: &str = "TOOL_NOT_FOUND";
 pub const INVALID_INPUT: &str = "INVALID_INPUT";
@@ -26,6 +27,7 @@ pub(super) enum Fault {
     /// An expected refusal.
     Said(Said),
     /// An internal fault.
+    /// It is retried if it is transient, and reported by mail if retries do not help.
     Broken(EngineError),
 }
 
@@ -107,6 +109,7 @@ pub(super) fn yes(data: Value, now: Timestamp) -> Value {
 
 pub fn no(said: &Said, now: Timestamp) -> Value {
     let mut details = said.details.clone();
+    // A refusal's own hint is closer to the case than that of its code.
     if details.get("hint").is_none()
         && let Some(hint) = hints::of_code(said.code)
     {

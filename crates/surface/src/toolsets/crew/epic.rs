@@ -19,11 +19,13 @@ use super::pipeline::{Seat, denied};
 use super::{diff, hints};
 use crate::args;
 use crate::page;
+use crate::tool::NoArguments;
 use callboard_engine::time::rfc3339_ms;
 
 /// Tasks on a page unless the caller asks for another number.
 const PAGE_DEFAULT: u32 = 100;
 
+// The states of a task in the reference, as a filter of lists and as the target of a move.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum TaskWord {
@@ -114,6 +116,7 @@ pub(super) async fn add_task(
     }
     let (op, by) = (seat.op, seat.agent);
     let text = (title, args::description(description)?);
+    // `seat.id` is stable over retries, so a try whose answer was lost finds its own row.
     let made = seat.engine.epic_task_add(op, by, epic, seat.id(0), text).await?;
     let EpicTaskMade { task, title, workspace } = made;
     Ok(json!({
@@ -176,11 +179,8 @@ fn shown(task: &EpicTask) -> Value {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Nothing {}
-
 /// Tasks in review, the longest wait first. `needsRebase` says that the epic's branch went on since the work began.
-pub(super) async fn get_review_queue(seat: &Seat<'_>, _: Nothing) -> Data {
+pub(super) async fn get_review_queue(seat: &Seat<'_>, _: NoArguments) -> Data {
     supervisor_only(seat)?;
     let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
     let waiting = seat.engine.epic_reviews(seat.op, epic).await?;
@@ -289,6 +289,7 @@ fn no_file(path: &str, fault: EpicFileFault) -> Fault {
         EpicFileFault::File(fault) => fault,
     };
     let (code, message) = match fault {
+        // The path comes from a model: `..`, absolute paths and links out of the worktree end here.
         FileFault::Outside => {
             (PERMISSION_DENIED, "File path must be within the task worktree".to_owned())
         }
@@ -317,6 +318,7 @@ pub(super) struct CreateEpicPr {
 /// Finishes the epic with one pull request for all of its work. Idempotent: a finished epic answers with its page.
 pub(super) async fn create_epic_pr(seat: &Seat<'_>, args: CreateEpicPr) -> Data {
     supervisor_only(seat)?;
+    // A blank text counts as left out, and the default stands.
     let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let text = (said(args.title), said(args.description));
     let mail = MailId(seat.id(0));

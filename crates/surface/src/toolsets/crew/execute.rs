@@ -45,6 +45,7 @@ struct Door {
 type CallKey = (String, &'static str, Option<HeaderValue>);
 
 /// How many failures wait until the store can identify the caller. One per key.
+/// Callers are unknown at that point, so the number must be bounded against a flood.
 const UNREPORTED_MAX: usize = 1000;
 /// How often the store is asked about the caller of such a call.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
@@ -89,6 +90,7 @@ async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
             if let Denied::Away(words) = &denied
                 && let Ok(body) =
                     whole(&parts.headers, body, front.engine().crew().body_bytes_max).await
+                // The body is read although the caller is unknown: the report has to name the tool and the agent.
                 && let Ok(asked) = ExecuteRequest::read(&body)
             {
                 door.report_later(front.clone(), parts.clone(), asked, words.clone());
@@ -145,7 +147,9 @@ impl Door {
         asked: ExecuteRequest,
         words: String,
     ) {
+        // A call of an unknown tool fails with or without the store, and needs no report.
         let Some(tool) = tool_named(&asked.tool) else { return };
+        // Part of the key, so that a stranger's failing calls do not hide those of the agent.
         let token = parts.headers.get(header::AUTHORIZATION).cloned();
         let key = (asked.agent.clone(), tool, token);
         {
@@ -206,6 +210,7 @@ fn turned_away(
     parts: &Parts,
     no: impl FnOnce(No) -> Response,
 ) -> Response {
+    // The gate words the refusal for its log and its headers; only the body is replaced.
     let plain = gate.answer(denied, parts);
     let said = match denied {
         Denied::NoToken | Denied::SessionOver | Denied::Token(_) => {
@@ -301,6 +306,7 @@ impl ExecuteRequest {
     /// A token speaks for its own agent; an administrator's token for any. No agent is registered here.
     fn judged(self, caller: Principal) -> Result<AuthorizedRequest, No> {
         let agent = AgentId::parse(&self.agent);
+        // Without a token the caller is the local user, who may speak for every agent.
         if caller.token.is_some() {
             let own = agent.as_ref() == Some(&AgentId::of(&caller.actor));
             if !own && caller.rights.lane != Lane::KaganAdmin {
@@ -314,6 +320,7 @@ impl ExecuteRequest {
         let Some(agent) = agent else {
             return Err(No(StatusCode::BAD_REQUEST, unknown_agent(&self.agent)));
         };
+        // The type on the caller's token is not the agent's; the pipeline takes the one on record.
         let rights = Rights { agent_type: None, ..caller.rights };
         let principal = Principal { actor: agent.actor(), rights, ..caller };
         Ok(AuthorizedRequest { asked: self, principal })
@@ -327,6 +334,7 @@ impl AuthorizedRequest {
         let context = |name| OpContext::new(principal.clone(), name);
         let now = || front.engine().now();
         let asked = match tool_named(&tool) {
+            // Other toolsets are not reachable here: their answers have no envelope.
             Some(_) => front.ask(&tool, Value::Object(input), context).await,
             None => Err(Unknown(tool.clone())),
         };

@@ -7,6 +7,7 @@ use super::envelope::{
     TOOL_NOT_FOUND, TRANSIENT_ERROR,
 };
 
+/// For mail that does not exist or belongs to another agent.
 pub(super) const INBOX: &str = "mcp__mail__list_inbox shows the mail that was sent to you";
 
 pub(super) const NO_WORKTREE: &str =

@@ -65,6 +65,7 @@ async fn watch(
     principal: &Principal,
     changes: mpsc::Sender<String>,
 ) -> Result<(), EngineError> {
+    // Begun before the read below, so that mail in between is not missed.
     let watch = engine.mail_watch(Some(&AgentId::of(&principal.actor))).await?;
     // A caller that may not read may not subscribe either.
     read(engine, principal).await?;

@@ -14,6 +14,7 @@ use super::hints;
 use super::pipeline::Seat;
 use callboard_engine::time::rfc3339_ms;
 
+/// Mails on a page without `limit`.
 pub(super) const PAGE_DEFAULT: u32 = 100;
 /// The approximate size of a page.
 const PAGE_BYTES: usize = 64 * 1024;
@@ -30,6 +31,7 @@ pub(super) struct ListInbox {
     cursor: Option<String>,
 }
 
+/// The caller's inbox. A list marks nothing as read: an agent may stop before it has read a mail.
 pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
     let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
     let before = cursor.map(|cursor| {
@@ -37,6 +39,7 @@ pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
         cursor.parse::<MailId>().map_err(|_| Refusal::invalid_field("cursor", words))
     });
     let filter = MailFilter {
+        // The caller's own inbox: no argument names another one.
         to: Some(seat.agent.id.clone()),
         include_read: args.include_read.unwrap_or(false),
         before: before.transpose()?,
@@ -51,6 +54,7 @@ pub(super) fn listed(page: &MailPage) -> Value {
     let mut last = None;
     for seen in &page.mails {
         bytes += seen.mail.subject.len() + seen.mail.body.len();
+        // One large mail is still shown; an empty page would have no cursor to go on with.
         if bytes > PAGE_BYTES && !mails.is_empty() {
             more = true;
             break;
@@ -62,6 +66,7 @@ pub(super) fn listed(page: &MailPage) -> Value {
         "count": mails.len(),
         "unreadCount": page.unread,
         "mails": mails,
+        // The cursor is the last mail shown, also where the size cut the page.
         "nextCursor": last.filter(|_| more),
     })
 }
@@ -72,9 +77,11 @@ pub(super) struct MailReadRequest {
     mail_id: String,
 }
 
+/// One mail as a whole, which is read from then on.
 pub(super) async fn read(seat: &Seat<'_>, args: MailReadRequest) -> Data {
     let not_found = || Refusal::MailNotFound { mail: args.mail_id.clone() };
     let mail: MailId = args.mail_id.trim().parse().map_err(|_| not_found())?;
+    // The reader's id goes along: the engine refuses mail that was sent to another agent.
     let seen = seat.engine.mail_read(seat.op, mail, Some(seat.agent.id.clone())).await?;
     Ok(shown(&seen))
 }
@@ -90,6 +97,7 @@ pub(super) struct Send {
     body: String,
 }
 
+/// Sends a mail to an agent, or to the inbox that people share.
 pub(super) async fn send(seat: &Seat<'_>, args: Send) -> Data {
     let to = match (args.to_agent_id, args.to_human.unwrap_or(false)) {
         (None, false) => {
@@ -119,6 +127,7 @@ pub(super) struct MailReplyRequest {
     body: String,
 }
 
+/// Answers a mail. Only its recipient may, and the words of both refusals are the reference's.
 pub(super) async fn reply(seat: &Seat<'_>, args: MailReplyRequest) -> Data {
     let not_found = || {
         let words = format!("Original mail with ID '{}' not found", args.original_mail_id);
@@ -150,6 +159,7 @@ pub(super) fn agent_id(given: &str) -> Result<AgentId, Refusal> {
 
 fn shown(seen: &MailSeen) -> Value {
     let MailSeen { mail, from_type, body_chars } = seen;
+    // Lists carry the beginning of a body; `body_chars` is the length of the whole.
     let cut = body_chars - mail.body.chars().count();
     let body = match cut {
         0 => mail.body.clone(),

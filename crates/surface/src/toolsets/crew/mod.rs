@@ -38,11 +38,13 @@ pub static TOOLSET: Toolset = Toolset {
         unavailable: envelope::TRANSIENT_ERROR,
         unavailable_hint: None,
         damaged: STORE_DAMAGED,
+        // The reference has no code for a cancelled call.
         canceled: envelope::INTERNAL_ERROR,
         internal: envelope::INTERNAL_ERROR,
     },
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
+    // The pipeline logs refused calls itself.
     audit: None,
     hooks: HOOKS,
 };
@@ -62,10 +64,14 @@ macro_rules! with_envelope {
     };
 }
 
+/// Merges at a forge or in a repository.
 const DESTRUCTIVE_OUTSIDE: Hints = Hints { destructive: true, ..Hints::WRITE_OUTSIDE };
+/// Cancelling an epic gives up its tasks; cancelling it again changes nothing.
 const DESTRUCTIVE_AGAIN: Hints = Hints { destructive: true, ..Hints::WRITE_AGAIN };
+/// The pull request of an epic is opened once; asking again finds it.
 const AGAIN_OUTSIDE: Hints = Hints { idempotent: true, ..Hints::WRITE_OUTSIDE };
 
+// Names begin with `mcp__` as in the reference; the patterns in `permission.rs` are written over them.
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("mcp__mail__list_inbox", "List inbox",
@@ -120,7 +126,7 @@ static TOOLS: &[Tool] = &[
         seated!(epic::list_tasks)),
     Tool::new("mcp__epic__get_review_queue", "Get review queue",
         "Lists the tasks that wait for your review, the longest wait first.",
-        Hints::READ, schema_of::<epic::Nothing>,
+        Hints::READ, schema_of::<NoArguments>,
         with_envelope!("epicId:string queue:[object]"),
         seated!(epic::get_review_queue)),
     Tool::new("mcp__epic__approve_pr", "Approve and merge PR",

@@ -13,6 +13,7 @@ struct Patterns {
     disallowed: &'static [&'static str],
 }
 
+/// The patterns of the reference, word by word. Some match no tool of ours (`mcp__supervisor__*`).
 fn patterns(kind: AgentType) -> Patterns {
     match kind {
         AgentType::Supervisor => Patterns { allowed: &["*"], disallowed: &[] },
@@ -47,6 +48,7 @@ fn patterns(kind: AgentType) -> Patterns {
     }
 }
 
+/// Whether the patterns of a type let it call a tool, known or not.
 pub(super) fn may_call(kind: AgentType, tool: &str) -> bool {
     let Patterns { allowed, disallowed } = patterns(kind);
     let fits = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, tool));
@@ -57,6 +59,7 @@ pub(super) fn may_call(kind: AgentType, tool: &str) -> bool {
 pub(super) fn is_for(kind: AgentType, tool: &str) -> bool {
     match tool {
         "mcp__agent__get_task" => kind == AgentType::Worker,
+        // An orchestrator may move an epic; the other tools of epics are a supervisor's.
         "mcp__epic__update_status" => true,
         _ if tool.starts_with("mcp__epic__") => kind == AgentType::Supervisor,
         _ => true,
@@ -90,6 +93,7 @@ pub(super) fn broken_call(
     }
 }
 
+/// Each `*` is tried at every place of the rest. Patterns have one star at most, so the recursion is one step deep.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };

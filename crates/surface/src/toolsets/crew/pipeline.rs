@@ -30,6 +30,7 @@ pub(super) struct Seat<'a> {
     pub agent: &'a Agent,
     tool: &'static Tool,
     schema: &'a Map<String, Value>,
+    /// Shared by the tries of one call.
     ids: &'a Ids,
 }
 
@@ -52,6 +53,7 @@ impl Seat<'_> {
     }
 }
 
+/// A tool's function, with its arguments not read yet: malformed ones are logged like any other refusal.
 pub(super) type Work =
     for<'s> fn(&'s Seat<'s>, Value) -> Pin<Box<dyn Future<Output = Data> + Send + 's>>;
 
@@ -73,6 +75,7 @@ pub(super) use seated;
 pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     let Call { engine, op, tool, .. } = call;
     let mut tries = Tries::new(engine, op, tool.name);
+    // Retried as the tool is: the store may be away while the caller is looked up.
     let admitted = tries.until_done(|| admit(engine, op, tool.name)).await;
     let agent = match admitted {
         Ok(agent) => agent,
@@ -81,10 +84,12 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
             return envelope::no(&broke_before(engine, op, &error, &tries).await, engine.now());
         }
     };
+    // The type was judged by patterns; this judges the scope and profile of the connection.
     if let Err(refusal) = tool.judge(&op.principal) {
         engine.call_refuse(op, None, envelope::PERMISSION_DENIED.into(), None).await;
         return envelope::no(&super::words::said(&refusal), engine.now());
     }
+    // Judged before the kept answer is returned: a caller that lost its rights must not read it.
     let work = async { Ok(carried_out(call, &agent, &mut tries, work).await) };
     match retry::once(engine, op, tool, work).await {
         Ok(answer) => answer,
@@ -96,6 +101,7 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
 /// Runs the tool, with its lines in the log. A repeated call does not get here.
 async fn carried_out(call: Call<'_>, agent: &Agent, tries: &mut Tries<'_>, work: Work) -> Value {
     let Call { engine, op, tool, schema, arguments, .. } = call;
+    // The log shows `{}` for a call without arguments.
     let input = if arguments.is_null() { json!({}) } else { arguments };
     let invoked = line(format!("Invoked tool: {}", tool.name), "invocation", &input);
     engine.call_line(op, &agent.id, invoked).await;
@@ -115,6 +121,7 @@ async fn carried_out(call: Call<'_>, agent: &Agent, tries: &mut Tries<'_>, work:
             (line, envelope::no(said, engine.now()), Some(failure))
         }
     };
+    // Neither write may fail the call: the tool's own change is committed already.
     tokio::join!(engine.call_line(op, &agent.id, line), engine.agent_touch(op, &agent.id));
     if let Some(failure) = failure.filter(|failure| failure.escalates) {
         engine.call_report(op, Some(agent), failure.reported(tool.name, engine.now())).await;
@@ -131,6 +138,7 @@ async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fau
     let found = match (engine.agent_find(op, &id).await, op.principal.rights.agent_type) {
         // A caller that only reads stays out of the crew, so that no work is assigned to it.
         (Ok(None), Some(_)) if !op.principal.may(Scope::TasksWrite) => Ok(None),
+        // An agent whose rights name a type joins the crew with its first call.
         (Ok(None), Some(kind)) => engine.agent_register(op, &id, kind).await.map(Some),
         (found, _) => found,
     };
@@ -176,12 +184,14 @@ pub(super) fn unknown_agent(id: &str) -> Said {
     Said::new(envelope::AGENT_NOT_FOUND, format!("Agent with ID '{id}' not found"))
 }
 
+/// The refusal of a tool by the caller's type.
 pub(super) fn denied(tool: &str, kind: AgentType) -> Said {
     let kind = kind.as_str();
     let words = format!("Tool '{tool}' is not allowed for agent type '{kind}'");
     Said::new(envelope::PERMISSION_DENIED, words)
 }
 
+/// One line of the log of decisions, in the reference's words.
 fn line(decision: String, of: &'static str, context: &Value) -> CallLine {
     let reasoning = match of {
         "invocation" => "Automatic tool invocation log",
@@ -243,12 +253,14 @@ impl<'a> Tries<'a> {
             tracing::warn!(%error, tool, attempts, "a call is tried again");
             tokio::select! {
                 () = tokio::time::sleep(self.rule.retry_delay) => self.made += 1,
+                // A caller that went away does not wait for the next try.
                 () = self.op.cancel.cancelled() => return Err(Fault::Broken(error)),
             }
         }
     }
 }
 
+/// A fault as a failure. The caller gets its words, the log and the mail also its causes.
 fn broken(error: &EngineError, attempts: u32) -> Failure {
     let said = match is_transient(error) {
         true => envelope::transient(error.to_string(), attempts),
@@ -260,6 +272,7 @@ fn broken(error: &EngineError, attempts: u32) -> Failure {
     };
     let stack = stack(error);
     tracing::error!(%error, stack, attempts, "a call failed");
+    // A caller that cancels its own call needs no mail about it.
     Failure { said, stack, escalates: !matches!(error, EngineError::Canceled) }
 }
 

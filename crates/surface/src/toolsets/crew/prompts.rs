@@ -6,6 +6,7 @@ use crate::prompt::{Moment, Prompts};
 
 pub(super) const PROMPTS: Prompts = Prompts { start_work, review_queue, plan, diagnose };
 
+/// For a connection that would be refused by every tool of the crew.
 const NO_TYPE: &str = "This connection has no agent type, so the crew's tools are closed to it. Ask for a \
     server started with --as-type, or to be added with `callboard agent add`.";
 
@@ -51,6 +52,7 @@ fn start_work(now: &Moment) -> String {
 
 fn review_queue(now: &Moment) -> String {
     let Some(kind) = now.role else { return NO_TYPE.into() };
+    // A supervisor reviews its own epic alone; the others only look.
     let queue = match now.epic.filter(|_| kind == AgentType::Supervisor) {
         Some(epic) => now.queue_of(epic),
         None => now.queue(),

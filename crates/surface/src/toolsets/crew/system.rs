@@ -15,7 +15,9 @@ pub(super) struct LogDecision {
     body: String,
 }
 
+/// Logs a decision beside the lines that the pipeline writes for each call.
 pub(super) async fn log_decision(seat: &Seat<'_>, args: LogDecision) -> Data {
+    // The id is stable over retries, so a decision is logged once.
     let (agent, decision) = (&seat.agent.id, DecisionId(seat.id(0)));
     let text = (args.title, args.body);
     let logged = seat.engine.decision_log(seat.op, agent, decision, text).await?;

@@ -23,12 +23,15 @@ pub(super) struct UpdateStatus {
     pr_url: Option<String>,
 }
 
+/// Moves the worker's own task: no argument names another one.
 pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
     let to = args.status.state();
     let url = args.pr_url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
+    // A pull request belongs to the hand-over; with another state the address would be lost silently.
     if url.is_some() && !matches!(args.status, TaskWord::Review) {
         return Err(Refusal::invalid_field("prUrl", "prUrl goes only with REVIEW").into());
     }
+    // `mail` is the id of the letter that the move may send; a retry sends no second one.
     let said = CrewSaid { to, reason: args.reason, url, mail: MailId(seat.id(0)) };
     let moved = seat.engine.crew_move(seat.op, seat.agent, said).await?;
     Ok(json!({
@@ -49,6 +52,7 @@ pub(super) struct AddComment {
     task_id: Option<String>,
 }
 
+/// Adds a note to a task of the agent's epic; an orchestrator may comment on any task.
 pub(super) async fn add_comment(seat: &Seat<'_>, args: AddComment) -> Data {
     let task = args.task_id.as_deref().map(task_id).transpose()?;
     let comment = seat.engine.crew_comment(seat.op, seat.agent, task, args.body).await?;
@@ -76,6 +80,7 @@ pub(super) async fn create(seat: &Seat<'_>, args: EpicTaskCreateRequest) -> Data
             epic.map_err(|_| Refusal::EpicNotFound { epic: text.to_owned() })?
         }
     };
+    // An orchestrator may add to any epic, a supervisor to its own.
     if seat.agent.kind == AgentType::Supervisor && seat.agent.epic != Some(epic) {
         let words = "Epic does not belong to this supervisor";
         return Err(Fault::said(PERMISSION_DENIED, words));
@@ -90,6 +95,7 @@ pub(super) struct Assign {
     agent_id: String,
 }
 
+/// Gives a task to a worker. The domain judges whether this agent may, and whether the worker is free.
 pub(super) async fn assign(seat: &Seat<'_>, args: Assign) -> Data {
     let task = task_id(&args.task_id)?;
     let name = args.agent_id.trim();

@@ -9,6 +9,7 @@ use super::envelope::{
 use super::hints;
 use crate::error;
 
+/// A refusal with the reference's code and sentence; other refusals keep the core's sentence.
 pub(super) fn said(refusal: &Refusal) -> Said {
     let message = match refusal {
         Refusal::TaskNotFound { task } | Refusal::ParentNotFound { task } => {
@@ -24,7 +25,7 @@ pub(super) fn said(refusal: &Refusal) -> Said {
             format!("Checks not passed: {}", unmet.collect::<Vec<_>>().join(", "))
         }
         Refusal::AlreadyClaimed { holder, .. } => format!("Task is held by {holder}"),
-        // An envelope has no field for a hint.
+        // The hint of its code speaks of tools, but the way out of a shared name is the URL: so the message has it.
         shared @ Refusal::SharedActor { .. } => {
             format!("{}; {}", shared.message(), shared.hint().unwrap_or_default())
         }
@@ -48,6 +49,7 @@ fn invalid(field: Option<&str>, message: &str) -> Said {
     }
 }
 
+/// The refusal outside an envelope, for protocol errors and the log.
 pub(super) fn say(_: &str, refusal: &Refusal) -> error::Said {
     let said = said(refusal);
     error::Said {
@@ -59,6 +61,8 @@ pub(super) fn say(_: &str, refusal: &Refusal) -> error::Said {
     }
 }
 
+/// The reference has four codes for refusals: bad input, a missing thing, a missing right, a wrong state. The match
+/// names every refusal, so that a new one gets a code on purpose.
 fn code(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::InvalidInput { .. }
@@ -81,6 +85,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::ProjectNotFound { .. }
         | Refusal::PlanNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
+        | Refusal::RemovedByRetention { .. }
         | Refusal::AgentNotFound { .. }
         | Refusal::EpicNotFound { .. }
         | Refusal::MailNotFound { .. } => RESOURCE_NOT_FOUND,

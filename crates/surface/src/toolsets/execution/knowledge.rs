@@ -16,11 +16,13 @@ use callboard_engine::time::parse_rfc3339;
 
 type Reply = Result<Value, EngineError>;
 
+/// Entries of a search without `limit`.
 const RESULTS_DEFAULT: usize = 10;
 /// How much of a learning's first line becomes the title of one without a title.
 const LINE_CHARS: usize = 80;
 
 /// A learning as an object, or as the text alone.
+// `args::form` picks a form by the kind of the value: text, or an object.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum LearningArgument {
@@ -42,6 +44,7 @@ impl From<LearningArgument> for Learning {
     fn from(given: LearningArgument) -> Self {
         match given {
             LearningArgument::Text(text) => {
+                // An entry needs a title; the first line is the nearest thing to one.
                 let line = text.trim().lines().next().unwrap_or_default();
                 let title = line.chars().take(LINE_CHARS).collect();
                 Self { title, body: text, ..Self::default() }
@@ -67,6 +70,7 @@ pub(super) struct Search {
     include_expired: Option<bool>,
 }
 
+/// Finds entries by words and by meaning. `degraded` says that only words decided.
 pub(super) async fn search_knowledge(call: &Call<'_>, args: Search) -> Reply {
     let size = PageSize::of(args.limit, RESULTS_DEFAULT);
     let ask = KnowledgeAsk {
@@ -124,6 +128,7 @@ impl From<ReferenceKind> for EdgeKind {
     }
 }
 
+/// Stores one entry. Its vector is made later, so a search by meaning finds it with a delay.
 pub(super) async fn store_knowledge(call: &Call<'_>, args: Store) -> Reply {
     let task = match args.task_ref {
         Some(TaskReference { task_id: task, kind }) => Some((task_id(&task)?, kind.into())),
@@ -141,11 +146,13 @@ pub(super) async fn store_knowledge(call: &Call<'_>, args: Store) -> Reply {
     let mut op = call.op.clone();
     let token = client_token(args.client_token)?;
     let has_token = token.is_some();
+    // The reference's own key goes before the one in `_meta`.
     op.retry_key = token.or(op.retry_key);
     let stored = call.engine.knowledge_store(&op, draft).await?;
     Ok(json!({
         "id": stored.entry.id,
         "embeddingStatus": if stored.embeds { "pending" } else { "off" },
+        // A call repeated under a retry key answers as the first did; one under a token says that it found the entry.
         "created": stored.created && !(stored.replayed && has_token),
     }))
 }
@@ -155,6 +162,7 @@ fn expiry(text: &str) -> Result<Timestamp, Refusal> {
     parse_rfc3339(text).ok_or_else(|| Refusal::invalid(words()))
 }
 
+/// The id of the entry that is replaced; text that is no id is refused like an unknown one.
 fn superseded(text: &str) -> Result<KnowledgeId, Refusal> {
     let words = || format!("supersedes: knowledge not found: {text}");
     text.parse().map_err(|_| Refusal::invalid(words()))

@@ -29,12 +29,14 @@ pub static TOOLSET: Toolset = Toolset {
         unavailable: "system.unavailable",
         unavailable_hint: None,
         damaged: "system.store_damaged",
+        // The reference has no code for a cancelled call; both may be tried again.
         canceled: "system.unavailable",
         internal: "system.internal",
     },
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
+    // This toolset has tools alone. Verifications are followed with `get_task`.
     hooks: Hooks::NONE,
 };
 

@@ -12,6 +12,7 @@ fn start_work(now: &Moment) -> String {
         return ONLY_READS.into();
     }
     let Some(task) = now.task_or_next() else { return NOTHING_READY.into() };
+    // A bound connection has no other work to look for.
     let taken = match now.bound {
         Some(_) => "If it is held, say so and stop.",
         None => "If it is held, `get_next_actionable` shows other work.",
@@ -38,7 +39,8 @@ fn review_queue(now: &Moment) -> String {
     };
     let said = match now.may("comment_on_task") {
         true => {
-            "`comment_on_task` what you found: nack for work that must be done again, note else."
+            "`comment_on_task` what you found: blocker for work that must be done again, nack to propose that the \
+             task is given up, note else."
         }
         false => "and say what you found. This connection may only read.",
     };

@@ -15,6 +15,7 @@ use callboard_engine::time::rfc3339_ms;
 
 type Reply = Result<Value, EngineError>;
 
+/// Comments on a page without `limit`.
 const COMMENTS_DEFAULT: usize = 20;
 /// How many comments come with a claim.
 const REVIEW_MAX: usize = 5;
@@ -41,6 +42,7 @@ pub(super) struct ListComments {
 }
 
 pub(super) async fn list_comments(call: &Call<'_>, args: ListComments) -> Reply {
+    // An unknown task is refused; a list of comments alone would be empty for it.
     let task = call.engine.task_get(call.op, task_id(&args.task_id)?).await?.it.task.id;
     let comments = call.engine.comment_list(call.op, task).await?;
     let size = PageSize::of(args.limit, COMMENTS_DEFAULT);
@@ -52,6 +54,7 @@ pub(super) async fn list_comments(call: &Call<'_>, args: ListComments) -> Reply 
 /// The changes that reviewers want, the newest first: the feedback of a rejection, and open comments of others than the
 /// caller.
 pub(super) async fn review(call: &Call<'_>, record: &TaskRecord) -> Reply {
+    // The review of the board is on the card. A task that went through another toolset has its feedback there.
     let card = call.engine.card_of(call.op, record.task.id).await?;
     let said = card.review.as_ref().and_then(|review| {
         let text = review.feedback.as_deref()?;
@@ -66,6 +69,7 @@ pub(super) async fn review(call: &Call<'_>, record: &TaskRecord) -> Reply {
     Ok(said.into_iter().chain(open).collect())
 }
 
+/// A comment with long texts cut, in lists and beside a task.
 fn comment(comment: &Comment) -> Value {
     let resolved = comment.resolved.as_ref();
     json!({

@@ -57,6 +57,7 @@ pub(super) async fn get_next_actionable(call: &Call<'_>, args: NextActionable) -
     };
     let free = call.engine.lease_list(call.op, filter).await?;
     let about: Vec<DigestTask> = free.it.iter().map(DigestTask::from).collect();
+    // One search for all tasks. Its faults do not fail the list: the digest then says `degraded`.
     let digests = call.engine.knowledge_digest(call.op, &about).await;
     let mut tasks = Vec::with_capacity(free.it.len());
     for (seen, digest) in free.it.iter().zip(&digests) {
@@ -72,6 +73,7 @@ pub(super) async fn get_next_actionable(call: &Call<'_>, args: NextActionable) -
 pub(super) struct Claim {
     task_id: String,
     /// seconds, 900 if left out
+    // Signed, so that a negative number is refused with the range of the policy and not as "not a number".
     lease_sec: Option<i64>,
 }
 
@@ -103,6 +105,7 @@ pub(super) async fn update_task_status(call: &Call<'_>, args: TaskStatusRequest)
         task: task_id(&args.task_id)?,
         fence: args.fence,
         to: args.status.target(),
+        // The caller's word stands in the refusal of an impossible move.
         asked: args.status.word(),
         extend: args.heartbeat.unwrap_or(true),
         note: args.note,
@@ -128,6 +131,7 @@ pub(super) struct Complete {
 pub(super) async fn complete_task(call: &Call<'_>, args: Complete) -> Reply {
     let output = match args.output {
         Value::String(text) => text,
+        // The core keeps an output as text; an object is kept as its JSON.
         object @ Value::Object(_) => object.to_string(),
         _ => return Err(Refusal::invalid("output must be a string or an object").into()),
     };
@@ -162,6 +166,7 @@ pub(super) struct Add {
     client_token: Option<String>,
 }
 
+// What has to be shown before the task is done. Which fields count depends on the kind; the domain judges them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ContractArgument {
@@ -205,8 +210,10 @@ pub(super) fn client_token(given: Option<String>) -> Result<Option<RetryKey>, Re
     given.map(|token| RetryKey::token("clientToken", &token)).transpose()
 }
 
+/// Creates a task. Under a known `clientToken` it answers with the first one, and `created` is false.
 pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
     let deps = args.depends_on.unwrap_or_default();
+    // The contract is the caller's own: kept and returned as it came, and never interpreted.
     let contract = args.execution_contract.map(|contract| Value::Object(contract).to_string());
     let draft = TaskDraft {
         project: None,
@@ -247,6 +254,7 @@ pub(super) async fn set_dependency(call: &Call<'_>, args: SetDependency) -> Repl
     let remove = args.remove.unwrap_or(false);
     let (seen, changed) = call.engine.dependency_set(call.op, task, dep, remove).await?;
     let deps: Vec<TaskId> =
+        // A removed dep stays in the record as history.
         seen.it.deps.iter().filter(|dep| !dep.removed).map(|dep| dep.id).collect();
     Ok(json!({
         "taskId": task,
@@ -256,6 +264,7 @@ pub(super) async fn set_dependency(call: &Call<'_>, args: SetDependency) -> Repl
     }))
 }
 
+// Only a blocker keeps a task from being claimed, as long as it is open.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum KindOfComment {
@@ -319,6 +328,7 @@ pub(super) struct Resolve {
     resolution: Option<String>,
 }
 
+/// Closes a comment. A closed blocker lets its task be claimed again.
 pub(super) async fn resolve_comment(call: &Call<'_>, args: Resolve) -> Reply {
     let id = comment_id(&args.comment_id)?;
     let comment = call.engine.comment_resolve(call.op, id, args.resolution).await?.it;

@@ -32,6 +32,7 @@ pub(super) fn actionable(
 ) -> Value {
     let task = &record.task;
     let contract = execution_contract(record);
+    // The claim has the whole contract.
     let long = contract.to_string().len() > CONTRACT_BYTES_SHOWN;
     json!({
         "taskId": task.id,
@@ -107,6 +108,7 @@ pub(super) fn task(seen: &At<TaskRecord>, policy: &Policy) -> Value {
 /// Why the last verification failed, until another passes. The history has the reason even after the task was reopened.
 fn failure(record: &TaskRecord) -> Value {
     let judged = |entry: &&Entry| matches!(entry.did.as_str(), FAILED | "verified");
+    // The newest judgement counts: a verification that passed later takes the failure back.
     let Some(last) = record.entries.iter().rfind(judged).filter(|last| last.did == FAILED) else {
         return Value::Null;
     };
@@ -198,6 +200,7 @@ fn verification_contract(contract: &VerificationContract) -> Value {
     view.into()
 }
 
+/// The repository of a task's project, as far as an agent needs it to clone.
 fn repository(repo: &Repository) -> Value {
     json!({
         "repoId": repo.shown_id(),
@@ -207,6 +210,7 @@ fn repository(repo: &Repository) -> Value {
     })
 }
 
+/// An entry of knowledge in short.
 fn reference(hit: &KnowledgeHit) -> Value {
     json!({
         "id": hit.entry.id,

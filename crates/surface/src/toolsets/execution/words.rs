@@ -13,6 +13,7 @@ use callboard_engine::time::rfc3339_ms;
 /// it shows as ready.
 pub(super) fn state(at: Standing) -> &'static str {
     match at.phase {
+        // Before "claimed": a holder of a blocked task cannot go on either.
         Phase::Initial if at.deps_open || at.blocked => "blocked",
         Phase::Initial if at.held => "claimed",
         Phase::Initial => "ready",
@@ -44,6 +45,7 @@ impl StatusWord {
             StatusWord::InProgress => LeaseTarget::Working,
             StatusWord::Ready => LeaseTarget::Free,
             StatusWord::Cancelled => LeaseTarget::Canceled,
+            // A holder cannot name these: they follow from dependencies, from a claim or from the verification.
             StatusWord::Blocked
             | StatusWord::Claimed
             | StatusWord::NeedsReview
@@ -88,6 +90,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::CrewInput { .. }
         | Refusal::CrewDenied { .. }
         | Refusal::MergeConflict { .. }
+        | Refusal::RemovedByRetention { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
         Refusal::TaskNotFound { task }
         | Refusal::ParentNotFound { task }
@@ -253,6 +256,7 @@ fn hands_over(from: &str, to: &str) -> bool {
 }
 
 /// The moves that the holder still has from a state.
+/// Shown in `details`, so that a caller need not try each word.
 fn allowed(from: &str) -> &'static [&'static str] {
     match from {
         "claimed" | "in_progress" => &["in_progress", "ready", "cancelled"],

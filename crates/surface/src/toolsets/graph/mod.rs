@@ -16,6 +16,7 @@ use crate::tool::{NoArguments, Tool, Toolset, handler};
 
 /// The instructions, in the project's own words for a status.
 fn instructions(policy: &Policy) -> String {
+    // A project may rename every status, and an agent can only use words that the server knows.
     let initial = &policy.initial().name;
     let review = policy.review().map(|label| format!(" The task then goes to {}.", label.name));
     let done = policy.first_of(Phase::ClosedDone).map(|label| label.name.as_str());
@@ -43,6 +44,7 @@ pub static TOOLSET: Toolset = Toolset {
     },
     instructions,
     prompts: Some(&prompts::PROMPTS),
+    // A refused call of this toolset leaves a line in the server's log alone.
     audit: None,
     hooks: Hooks::NONE,
 };

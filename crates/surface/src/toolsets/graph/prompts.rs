@@ -20,6 +20,7 @@ fn start_work(now: &Moment) -> String {
             now.initial
         ),
     };
+    // Without a label for review, `finish` leaves the task where it is.
     let after = match &now.review_label {
         Some(label) => format!("The task goes to {label}."),
         None => "The task stays open.".into(),

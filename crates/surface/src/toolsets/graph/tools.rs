@@ -6,7 +6,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::attempt::Health;
 use callboard_engine::{
-    AsWork, At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter,
+    AsWork, At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter, TaskScope,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,6 +62,7 @@ pub(super) async fn list(call: &Call<'_>, args: TaskListRequest) -> Reply {
         assignee: args.assignee.map(|actor| (!actor.is_empty()).then_some(actor)),
         ready: args.ready,
         blocked: false,
+        scope: TaskScope::Every,
         execution: args.execution.map(Into::into),
         after: after.map(|(_, id)| id),
         newest_first: false,

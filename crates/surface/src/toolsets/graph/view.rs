@@ -29,6 +29,7 @@ pub fn task(record: &TaskRecord, policy: &Policy, now: Timestamp) -> Value {
             line
         })
         .collect();
+    // The record holds the newest entries; `task.entries` counts all of them.
     let omitted =
         record.task.entries as usize - record.entries.len().min(record.task.entries as usize);
     view.insert("provenance".into(), provenance.into());
@@ -101,6 +102,7 @@ fn check(check: &Check, policy: &Policy, text: &impl Fn(&str) -> String) -> Valu
         CheckKind::Manual => {
             view["type"] = "manual".into();
             view["result"] = check.result().into();
+            // A manual check runs nowhere. The key stays, so that both kinds have it.
             view["cwd"] = ".".into();
         }
     }
@@ -153,6 +155,7 @@ fn session_with(
         Some(AttemptEnd::Expired) => (None, None, Some("lease expired".into())),
     };
     let live = match &attempt.state {
+        // An attempt whose lease has run out is over by the clock, before any process writes that down (decision 0016).
         AttemptState::Live { heartbeat_at, progress, .. } if attempt.is_live(now) => {
             json!({
                 "session": id,
@@ -207,6 +210,7 @@ pub fn begun(attempt: &Attempt, policy: &Policy, now: Timestamp) -> Value {
 pub(super) fn task_page(tasks: Vec<Value>, next: Option<String>) -> Value {
     match next {
         None => json!({"tasks": tasks, "next": null}),
+        // A bare cursor is easily overlooked, so the hint says in words that the list goes on.
         Some(next) => {
             let shown = tasks.len();
             let hint = format!(

@@ -28,6 +28,7 @@ pub(super) fn healths_of(status: SessionStatus) -> Vec<Health> {
     }
 }
 
+// The words of these enums are those of the published schema, apart from the domain's own, which may change.
 #[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SessionStatus {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::args::{nearest, shown};
 
+/// An object in the making: each read takes a field out, and a fault adds a problem and goes on.
 pub(super) struct Fields<'p> {
+    /// The path of the object, for messages: `repo`, `context.codeSnippets[2]`; empty for the whole spec.
     place: String,
     given: Map<String, Value>,
     problems: &'p mut Vec<Problem>,
@@ -52,6 +54,7 @@ impl<'p> Fields<'p> {
         self.problems
     }
 
+    /// Reports a fault of one field, and lets the reading go on.
     pub(super) fn problem(&mut self, name: &str, problem: impl Into<String>) {
         let path = self.path(name);
         self.problems.push(Problem { path, problem: problem.into() });
@@ -61,10 +64,12 @@ impl<'p> Fields<'p> {
         if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
     }
 
+    /// The value of a field, once; `null` counts as absent.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.given.shift_remove(name).filter(|value| !value.is_null())
     }
 
+    /// The value of a field that must be there.
     pub(super) fn required(&mut self, name: &str) -> Option<Value> {
         let value = self.take(name);
         if value.is_none() {
@@ -79,6 +84,7 @@ impl<'p> Fields<'p> {
         self.as_text(name, given, chars)
     }
 
+    /// A text that may be absent. A text that is there is judged like a required one.
     pub(super) fn text_if_given(
         &mut self,
         name: &str,
@@ -88,6 +94,7 @@ impl<'p> Fields<'p> {
         self.as_text(name, given, chars)
     }
 
+    /// Judges the length in characters; blanks count.
     fn as_text(
         &mut self,
         name: &str,
@@ -125,6 +132,7 @@ impl<'p> Fields<'p> {
         found
     }
 
+    /// A flag, also as text.
     pub(super) fn flag(&mut self, name: &str, required: bool) -> Option<bool> {
         let given = if required { self.required(name) } else { self.take(name) }?;
         let read = match &given {
@@ -139,6 +147,7 @@ impl<'p> Fields<'p> {
         read
     }
 
+    /// A whole number, also as text or as `5.0`.
     pub(super) fn number(
         &mut self,
         name: &str,
@@ -165,6 +174,7 @@ impl<'p> Fields<'p> {
         read
     }
 
+    /// A list of texts; one bad item spoils the list, but every item is judged.
     pub(super) fn texts(
         &mut self,
         name: &str,
@@ -175,6 +185,7 @@ impl<'p> Fields<'p> {
         let place = self.place.clone();
         let mut read = Vec::with_capacity(items.len());
         for (path, item) in items {
+            // `problem` puts the place in front again.
             let inner = path.strip_prefix(&format!("{place}.")).unwrap_or(&path).to_owned();
             read.push(self.as_text(&inner, item, 0..=limits.chars));
         }
@@ -210,6 +221,7 @@ impl<'p> Fields<'p> {
         Some(numbered.map(|(index, item)| (format!("{path}[{index}]"), item)).collect())
     }
 
+    /// A text that also keeps a rule of the domain.
     pub(super) fn judged(
         &mut self,
         name: &str,
@@ -235,6 +247,7 @@ impl<'p> Fields<'p> {
         let texts = texts?.into_iter().enumerate();
         let judged =
             texts.map(|(index, text)| self.judged(&format!("{name}[{index}]"), Some(text), &judge));
+        // Collected twice: the first pass reports every item, where `Option` alone would stop at the first.
         judged.collect::<Vec<_>>().into_iter().collect()
     }
 }

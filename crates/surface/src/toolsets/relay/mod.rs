@@ -34,6 +34,7 @@ pub static TOOLSET: Toolset = Toolset {
     tools: TOOLS,
     voice: Voice {
         say: words::say,
+        // The reference has one code for every fault of the server.
         unavailable: "INTERNAL_ERROR",
         unavailable_hint: None,
         damaged: STORE_DAMAGED,
@@ -46,6 +47,7 @@ pub static TOOLSET: Toolset = Toolset {
     hooks: HOOKS,
 };
 
+/// Jobs are resources, notices and tickets: three ways to follow one, for clients of different abilities.
 const HOOKS: Hooks = Hooks {
     resources: Some(&resource::JobResources),
     notices: Some(&watch::JobNotices),
@@ -59,7 +61,9 @@ const SUBMIT: &str = "jobs_submit";
 const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
 
+/// A submit under a known key finds the first job.
 const SUBMITS: Hints = Hints { idempotent: true, ..Hints::WRITE_OUTSIDE };
+/// A cancel drops the work of an agent.
 const CANCELS: Hints = Hints { destructive: true, ..Hints::WRITE_AGAIN };
 
 /// A client that follows the job as a task gets, at its end, the result instead of the last four keys.

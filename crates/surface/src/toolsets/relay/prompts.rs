@@ -25,6 +25,7 @@ fn start_work(now: &Moment) -> String {
     )
 }
 
+/// This toolset has no tool that decides a review, so the prompt ends with the person's commands.
 fn review_queue(now: &Moment) -> String {
     let queue = match now.queue() {
         Ok(queue) => queue,

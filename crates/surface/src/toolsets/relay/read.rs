@@ -77,9 +77,12 @@ fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<
     let base_branch = fields.judged("baseBranch", base_branch, rules::branch);
     let baseline_commit = fields.text("baselineCommit", 1..=usize::MAX);
     let baseline_commit = fields.judged("baselineCommit", baseline_commit, rules::commit);
+    // Git prints ids in lower case, and ids are compared as text later.
     let baseline_commit = baseline_commit.map(|commit| commit.to_ascii_lowercase());
+    // The rules of the place depend on the type, so a missing type ends here.
     match kind? {
         "git" => {
+            // Judged, although unused: a malformed value is reported whichever type was chosen.
             let _unused = fields.text_if_given("path", 1..=PATH_CHARS_MAX);
             let url = fields.text("url", 1..=PATH_CHARS_MAX);
             let url = fields.judged("url", url, |url| rules::git_url(url, rules))?;
@@ -104,6 +107,7 @@ fn task(given: Value, problems: &mut Vec<Problem>) -> Option<TaskRequest> {
     Some(TaskRequest { title: title?, description: description?, acceptance: acceptance? })
 }
 
+/// What the agent may look at. Empty paths mean the whole repository.
 fn scope(given: Value, problems: &mut Vec<Problem>) -> Option<Scope> {
     let known = ["readPaths", "fileGlobs", "disallowReformatting"];
     let mut fields = Fields::open("scope", given, &known, problems)?;
@@ -118,6 +122,7 @@ fn scope(given: Value, problems: &mut Vec<Problem>) -> Option<Scope> {
     Some(Scope { read_paths: paths?, file_globs: globs, disallow_reformatting })
 }
 
+/// What the caller already knows of the repository, so that the agent need not search for it.
 fn context(given: Value, problems: &mut Vec<Problem>) -> Option<Context> {
     let known = ["dirTreeDigest", "keySignatures", "codeSnippets"];
     let mut fields = Fields::open("context", given, &known, problems)?;
@@ -139,11 +144,13 @@ fn snippet(place: &str, given: Value, problems: &mut Vec<Problem>) -> Option<Sni
     let path = fields.text("path", 1..=PATH_CHARS_MAX);
     let path = fields.judged("path", path, rules::inner_path);
     let from = fields.number("from", 1..=u32::MAX, true);
+    // `to` is still judged when `from` is wrong.
     let lowest = from.unwrap_or(1);
     let to = fields.number("to", lowest..=u32::MAX, true);
     Some(SnippetRef { path: path?, from: from?, to: to? })
 }
 
+/// The sections of the answer. The reference allows one list, in one order.
 fn output_contract(fields: &mut Fields<'_>) -> Option<[Section; 3]> {
     let given = fields.required("outputContract")?;
     let named =
@@ -158,10 +165,12 @@ fn output_contract(fields: &mut Fields<'_>) -> Option<[Section; 3]> {
     Some(Section::ALL)
 }
 
+/// How the job runs: the time of one run, and the time after which the result is not wanted any more.
 fn execution(given: Value, problems: &mut Vec<Problem>) -> Option<Execution> {
     let known = ["preferredModel", "sandbox", "askPolicy", "timeoutS", "priority", "ttlS"];
     let mut fields = Fields::open("execution", given, &known, problems)?;
     let preferred_model = fields.text("preferredModel", 1..=200);
+    // The reference has one value for each, and both are required.
     let sandbox = fields.word("sandbox", &["read-only"]).map(|_| Sandbox::ReadOnly);
     let ask_policy = fields.word("askPolicy", &["untrusted"]).map(|_| AskPolicy::Untrusted);
     let timeout_s = fields.number("timeoutS", 1..=TIMEOUT_S_MAX, false);
@@ -179,6 +188,7 @@ fn execution(given: Value, problems: &mut Vec<Problem>) -> Option<Execution> {
     })
 }
 
+/// Where the end of the job is told besides the protocol. The address of a webhook is judged before the job is queued.
 fn notify(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<Notify> {
     let mut fields = Fields::open("notify", given, &["enablePr", "webhook"], problems)?;
     let enable_pr = fields.flag("enablePr", false);

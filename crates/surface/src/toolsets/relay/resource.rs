@@ -54,6 +54,7 @@ pub(super) enum JobUri {
 }
 
 impl JobUri {
+    /// Reads an address in its one spelling.
     pub(super) fn parse(uri: &str) -> Option<Self> {
         if uri == LIST {
             return Some(Self::List);
@@ -103,6 +104,7 @@ impl Resources for JobResources {
         Ok(Some((jobs, next.map(|job| job.to_string()))))
     }
 
+    /// Every `mcp://jobs/` address, so that a malformed one gets this toolset's refusal.
     fn holds(&self, uri: &str) -> bool {
         uri.starts_with(JOBS)
     }
@@ -197,14 +199,25 @@ async fn artifact(
     job: JobId,
     name: ArtifactName,
 ) -> Result<ResourceText, ResourceError> {
-    match engine.run_artifact(op, job, name).await? {
+    // Asked before the text is read: a job that ends in between may replace the text.
+    let is_over = match name {
+        ArtifactName::Patch | ArtifactName::Out => {
+            engine.run_get(op, job).await?.record.job.is_over()
+        }
+        ArtifactName::Logs | ArtifactName::Pr => false,
+    };
+    let found = match engine.run_artifact(op, job, name).await {
+        Err(EngineError::Refused(gone @ Refusal::RemovedByRetention { .. })) => {
+            let (code, hint) = (gone.code(), Some(gone.message()));
+            let removed =
+                NoResource { code, retryable: Some(false), hint, ..NoResource::unknown(uri) };
+            return Err(removed.into());
+        }
+        found => found?,
+    };
+    match found {
         ArtifactText::Text(text) => {
-            let is_over = engine.run_get(op, job).await?.record.job.is_over();
-            let is_final = match name {
-                ArtifactName::Patch | ArtifactName::Out => is_over,
-                ArtifactName::Logs | ArtifactName::Pr => false,
-            };
-            let ttl_ms = Some(if is_final { KEPT_MS } else { 0 });
+            let ttl_ms = Some(if is_over { KEPT_MS } else { 0 });
             Ok(ResourceText { media_type: media_type(name), text, ttl_ms })
         }
         ArtifactText::Missing(seen) => {
@@ -253,6 +266,7 @@ async fn list(
     }
     for seen in jobs.iter().take(PAGE) {
         let (id, run) = (seen.record.job.id, &seen.record.run);
+        // Only an order for a patch has a spec, and with it a title.
         let title = run.order.patch().map_or("", |spec| &spec.task.title);
         infos.push(ResourceInfo {
             uri: view::status_uri(id),
@@ -281,6 +295,7 @@ async fn complete_id(
     typed: &str,
     limit: usize,
 ) -> Result<Vec<String>, EngineError> {
+    // Completion is a convenience; older jobs are found with `jobs_list`.
     const SEARCHED_MAX: usize = 1000;
     let op = OpContext::new(principal.clone(), "complete");
     let jobs = engine.run_history(&op, None, SEARCHED_MAX).await?;

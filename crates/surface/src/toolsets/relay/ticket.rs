@@ -38,8 +38,10 @@ impl Tickets for JobTickets {
         job: JobId,
         answers: Map<String, Value>,
     ) -> Result<(), EngineError> {
+        // An answer can let an agent run a command, so it needs the right to control jobs, not only to see them.
         judge(CANCEL, principal)?;
         let op = OpContext::new(principal.clone(), "tasks/update");
+        // A job of another toolset or caller is refused here, before its question is looked at.
         front.engine().run_get(&op, job).await?;
         question::answer(front.engine(), &op, job, &answers).await
     }
@@ -64,12 +66,15 @@ fn ticket(seen: &RunSeen) -> Ticket {
         message: Some(message(seen)),
         created_at: job.created_at,
         updated_at: run.changed_at,
+        // The time that the job may take, and a day to fetch the result.
         ttl_ms: run.expires_at.ms_since(seen.record.job.created_at).unsigned_abs() + KEPT_MS,
         poll_ms: POLL_MS,
     }
 }
 
+/// A stale job is still working: its runner may report again, or another one takes it.
 fn state(seen: &RunSeen) -> TicketState {
+    // A job that asks is still running; the question is what the client has to know.
     if let Some(asked) = seen.record.asks() {
         return TicketState::Asking(question::form(asked));
     }
@@ -78,6 +83,7 @@ fn state(seen: &RunSeen) -> TicketState {
             TicketState::Working
         }
         JobState::Done { .. } => TicketState::Answered(ToolReply::Done(view::result(seen))),
+        // "failed" in the protocol means that there is no result; here there is one, with its reason.
         JobState::Failed { .. } | JobState::Expired { .. } => {
             TicketState::Answered(ToolReply::Refused(view::result(seen)))
         }

@@ -15,6 +15,7 @@ use crate::tool::{Call, Run};
 
 type Reply = Result<Value, EngineError>;
 
+/// Jobs on a page without `limit`.
 const LIST_DEFAULT: u32 = 20;
 
 /// The id in a text; text that is no id names no job.
@@ -48,6 +49,7 @@ fn spec_of(arguments: Value) -> Result<Value, Refusal> {
         return Err(wrong("spec", "is required"));
     };
     let spec = arguments.shift_remove("spec").filter(|spec| !spec.is_null());
+    // A spec without its name has `repo` or `task` here.
     if let Some(other) = arguments.keys().next() {
         let other: String = other.chars().take(60).collect();
         return Err(wrong(&other, "is not known; did you mean 'spec'?"));
@@ -66,11 +68,16 @@ pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
     let id = job_id(&args.job_id)?;
     let seen = call.engine.run_get(call.op, id).await?;
     let mut answer = view::job(&seen);
-    if view::has_small_patch(&seen)
-        && let ArtifactText::Text(text) =
-            call.engine.run_artifact(call.op, id, ArtifactName::Patch).await?
-    {
-        answer["patch"] = text.into();
+    if view::has_small_patch(&seen) {
+        match call.engine.run_artifact(call.op, id, ArtifactName::Patch).await {
+            Ok(ArtifactText::Text(text)) => answer["patch"] = text.into(),
+            Ok(ArtifactText::Missing(_)) => {}
+            // The job itself is still there.
+            Err(EngineError::Refused(gone @ Refusal::RemovedByRetention { .. })) => {
+                answer["patchNote"] = gone.message().into();
+            }
+            Err(error) => return Err(error),
+        }
     }
     if let Some(note) = view::patch_note(&seen) {
         answer["patchNote"] = note.into();

@@ -94,6 +94,7 @@ pub(super) fn job(seen: &RunSeen) -> Value {
         view["queuePosition"] = position.into();
     }
     view["taskId"] = job.task.map(|task| task.to_string()).into();
+    // The number of the newest event of the job: a client compares it with that of a notice.
     view["stateVersion"] = seen.version.into();
     view
 }
@@ -105,6 +106,7 @@ pub(super) fn result(seen: &RunSeen) -> Value {
     let mut view = json!({"jobId": job.id.to_string(), "state": state, "summary": run.summary});
     match &job.state {
         JobState::Failed { reason, .. } => {
+            // As `isError`, a result needs a `code`, as every refusal has one.
             view["code"] = reason.as_str().into();
             view["reasonCode"] = reason.as_str().into();
         }
@@ -124,6 +126,7 @@ fn what_exists(RunRecord { job, run }: &RunRecord) -> Value {
     artifact_uris(job.id, run.artifact_names().map(ArtifactName::as_str))
 }
 
+/// The pull request of a job; its status is that of the last look at the forge.
 fn pull_request(pr: &PullRequest) -> Value {
     json!({"url": pr.url, "number": pr.number, "status": pr.status})
 }

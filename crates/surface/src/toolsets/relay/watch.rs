@@ -92,7 +92,9 @@ impl NoticeWatch for JobWatch {
 struct Watching {
     engine: Arc<Engine>,
     op: OpContext,
+    /// Addresses that the client subscribed to.
     uris: HashSet<String>,
+    /// Jobs that are followed as a whole, because the client submitted them.
     jobs: HashSet<JobId>,
     /// The newest version that was sent of each URI.
     told: HashMap<String, u64>,
@@ -107,6 +109,7 @@ struct Gone;
 impl Watching {
     /// Serves wishes before events: a notice must not overtake the subscription that it belongs to.
     async fn run(mut self, mut wished: mpsc::UnboundedReceiver<Wish>) {
+        // The feed begins before the first wish is served, so no event falls between a look and the feed.
         let mut feed: RunFeed = match self.engine.run_feed(None).await {
             Ok(feed) => feed,
             Err(error) => {
@@ -133,6 +136,7 @@ impl Watching {
         }
     }
 
+    /// Carries out a wish. An event may come twice, from a job's history and from the feed; `told` drops the second.
     async fn granted(&mut self, wish: Wish) -> Result<(), Gone> {
         match wish {
             Wish::Leave(uri) => {
@@ -194,6 +198,7 @@ impl Watching {
             return Ok(());
         }
         let version = event.seq;
+        // The end is told only with a status that is news, so that it is told once.
         let is_news = follows && self.updated(status, version).await?;
         if let Some(artifact) = artifact {
             self.updated(artifact, version).await?;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::SUBMIT;
 use crate::error::Said;
 
+// STALE: the runner fell silent. It may still report, or the job goes back to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum StateWord {
@@ -59,12 +60,15 @@ impl StateWord {
     }
 }
 
+/// The plain hint does not know that a submit can be repeated under its key.
 const RATE_LIMIT_HINT: &str = "Nothing was queued. Wait until a job is over (jobs_list shows them) or end \
     one with jobs_cancel, then submit again with the same idempotencyKey. The limit is relay.max_queued";
 
+/// A refusal in the reference's codes. Most rules of tasks cannot be broken by a job, so the rest share one code.
 pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let code = match refusal {
         Refusal::InvalidSpec { .. } => "INVALID_SPEC",
+        // The only argument of a submit is the spec.
         Refusal::InvalidInput { .. } if tool == SUBMIT => "INVALID_SPEC",
         Refusal::JobNotFound { .. } => "JOB_NOT_FOUND",
         Refusal::TooManyJobs { .. } | Refusal::TooManyCalls { .. } => "RATE_LIMIT",
@@ -72,7 +76,9 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ProfileDenied { .. }
         | Refusal::SharedActor { .. } => "AUTHORIZATION_DENIED",
         Refusal::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
-        Refusal::KeyReused { .. } | Refusal::AnswerNotKept { .. } => refusal.code(),
+        Refusal::KeyReused { .. }
+        | Refusal::AnswerNotKept { .. }
+        | Refusal::RemovedByRetention { .. } => refusal.code(),
         _ => "INVALID_PARAMS",
     };
     let plain = Said::plain(refusal);

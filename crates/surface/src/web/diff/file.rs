@@ -13,14 +13,17 @@ use super::{DiffFile, DiffKind, DiffSide, FilePaint};
 use crate::web::query::{Kept, address};
 
 /// How many files the closing list names.
+/// Names of files are short, but an agent may change any number of them.
 const LISTED_MAX: usize = 2_000;
 /// By how many lines "more lines around" grows.
-const MORE_LINES: u32 = 20;
+pub(super) const MORE_LINES: u32 = 20;
 
 /// How much is shown; the rest is behind links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiffCaps {
+    /// Lines of one file; the rest is behind a link.
     pub file_lines: usize,
+    /// Lines of all files together.
     pub page_lines: usize,
     pub files: usize,
 }
@@ -55,6 +58,7 @@ pub struct PaintPair {
 pub struct DiffView<'v> {
     /// The parts of the query that links keep; without `file`, `comment` and `context`.
     pub kept: Kept<'v>,
+    /// Both sides next to each other, instead of one column.
     pub is_split: bool,
     /// The number of lines around a change.
     pub context: u32,
@@ -90,6 +94,7 @@ pub fn files(files: &[DiffFile], rest: &[TreeEntry], view: &DiffView<'_>) -> Mar
     let mut shown = 0;
     for file in files.iter().take(view.caps.files) {
         let wanted = line_count(file).min(view.caps.file_lines);
+        // The list ends at the first file that does not fit, so that files keep their order.
         if wanted > lines {
             break;
         }
@@ -112,6 +117,7 @@ pub fn files(files: &[DiffFile], rest: &[TreeEntry], view: &DiffView<'_>) -> Mar
     }
 }
 
+/// The lines of a file's patch, context included.
 fn line_count(file: &DiffFile) -> usize {
     file.hunks.iter().map(|hunk| hunk.lines.len()).sum()
 }
@@ -119,6 +125,7 @@ fn line_count(file: &DiffFile) -> usize {
 fn one(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     let unknown = FileFacts::default();
     let facts = view.facts.get(&file.path).unwrap_or(&unknown);
+    // A reader who asked for this one file wants to see it, whatever its kind.
     let is_open = (file.kind.reason().is_none() && !facts.is_viewed) || view.is_alone();
     html! {
         section.file #(anchor(&file.path)) data-path=(file.path) {
@@ -131,6 +138,7 @@ fn one(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     }
 }
 
+/// The line that names a file. Every text of the patch goes through `VisibleText`: a path may hold control characters.
 fn head(file: &DiffFile, facts: &FileFacts) -> Markup {
     let (folder, name) = file.path.rsplit_once('/').map_or(("", &*file.path), |(f, n)| (f, n));
     html! {
@@ -150,6 +158,7 @@ fn head(file: &DiffFile, facts: &FileFacts) -> Markup {
     }
 }
 
+/// `1 comment`, `2 comments`.
 pub(super) fn comments(count: usize) -> String {
     if count == 1 { "1 comment".into() } else { format!("{count} comments") }
 }
@@ -162,6 +171,7 @@ pub(super) fn counts(lines: Option<(usize, usize)>) -> Markup {
     } }
 }
 
+/// The lines of a file, the caps that were reached, and comments on lines that are not shown.
 fn content(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     let paints = view.paints.get(&file.path);
     let old_paint = paints.and_then(|pair| pair.old.as_deref());
@@ -172,6 +182,7 @@ fn content(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     };
     let context = view.context.saturating_add(MORE_LINES).to_string();
     let more = address(view.kept, &[("file", &*file.path), ("context", &*context)]);
+    // The page that loads begins at the file that the reader was looking at.
     let more = format!("{more}#{}", anchor(&file.path));
     let table = FileTable {
         file,
@@ -184,6 +195,7 @@ fn content(file: &DiffFile, view: &DiffView<'_>) -> Markup {
         more: Some(&more),
         context: view.context as usize,
     };
+    // A comment must not vanish because its line is beyond a cap.
     let (rows, astray) = table.render();
     let all = line_count(file);
     html! {

@@ -9,9 +9,11 @@ const HAND_BYTES_MAX: usize = 1024 * 1024;
 /// Lines of code are shorter on average.
 const MINIFIED_LINE_BYTES: usize = 500;
 
+/// How a file is shown. Everything but `Normal` is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffKind {
     Normal,
+    /// Git shows no lines of it.
     Binary,
     Generated(GeneratedBy),
     /// Over 1,500 changed lines.
@@ -62,6 +64,7 @@ pub fn kind_of(path: &str, lines: Option<(u64, u64)>, is_marked: bool) -> DiffKi
     }
 }
 
+/// The kind of a file with its patch, which says more than its name: the size, and the length of its lines.
 pub(super) fn judge(
     file: &DiffFile,
     is_binary: bool,
@@ -96,6 +99,7 @@ fn is_lock(path: &str) -> bool {
     const ENDS: [&str; 7] =
         [".lock", ".lockb", ".lockfile", "-lock.json", "-lock.yaml", "-lock.yml", "-lock.toml"];
     let name = name_of(path);
+    // A file that is called `.lock` is no record of versions.
     let has_end = |end: &str| name.strip_suffix(end).is_some_and(|stem| !stem.is_empty());
     NAMES.contains(&name) || ENDS.iter().any(|end| has_end(end))
 }
@@ -105,6 +109,7 @@ fn is_minified_by_name(path: &str) -> bool {
     [".min.js", ".min.mjs", ".min.css", ".js.map", ".css.map"].iter().any(|end| name.ends_with(end))
 }
 
+/// Whether the added lines of a script or stylesheet are too long on average to be written by hand.
 fn has_minified_lines(file: &DiffFile) -> bool {
     let is_code = [".js", ".mjs", ".cjs", ".css"].iter().any(|end| file.path.ends_with(end));
     let lines = file.hunks.iter().flat_map(|hunk| &hunk.lines);

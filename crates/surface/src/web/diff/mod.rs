@@ -38,6 +38,7 @@ pub struct DiffFile {
     pub kind: DiffKind,
 }
 
+/// What happened to a file as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffStatus {
     Added,

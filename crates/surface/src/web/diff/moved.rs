@@ -8,6 +8,7 @@ use super::{DiffFile, DiffLine, DiffSign};
 /// Fewer letters and digits are no sign of a move.
 const ALNUM_MIN: usize = 20;
 /// A text that was removed more often than this is compared with its first places only.
+/// Without the bound, a line that was removed and added thousands of times would be compared millions of times.
 const PLACES_MAX: usize = 32;
 
 /// The place of a line: file, hunk, line.
@@ -20,10 +21,12 @@ pub fn mark_moved(files: &mut [DiffFile]) {
     }
 }
 
+/// The places of both ends of each move.
 fn moved(files: &[DiffFile]) -> Vec<LinePlace> {
     let mut removed: HashMap<&str, Vec<LinePlace>> = HashMap::new();
     for (place, line) in places(files) {
         if line.sign == DiffSign::Removed {
+            // Trimmed: code that moved into another block is indented anew.
             let known = removed.entry(line.text.trim()).or_default();
             if known.len() < PLACES_MAX {
                 known.push(place);
@@ -31,6 +34,7 @@ fn moved(files: &[DiffFile]) -> Vec<LinePlace> {
         }
     }
     let mut found = Vec::new();
+    // The end of the last block that was found. Its lines are not searched again.
     let mut behind: Option<LinePlace> = None;
     for (place, line) in places(files) {
         let is_done = behind.is_some_and(|end| place < end);
@@ -39,6 +43,7 @@ fn moved(files: &[DiffFile]) -> Vec<LinePlace> {
         }
         let candidates = removed.get(line.text.trim()).into_iter().flatten();
         let lengths = candidates.map(|from| (common(files, place, *from), *from));
+        // Of several places that fit, the one with the longest common block is where the lines came from.
         let Some((length, from)) = lengths.max_by_key(|(length, _)| *length) else { continue };
         let block = |start: LinePlace| (0..length).map(move |n| (start.0, start.1, start.2 + n));
         let alnum: usize = block(place).filter_map(|at| line_at(files, at)).map(alnum).sum();
@@ -50,6 +55,7 @@ fn moved(files: &[DiffFile]) -> Vec<LinePlace> {
     found
 }
 
+/// Every line of the patch with its place, in order.
 fn places(files: &[DiffFile]) -> impl Iterator<Item = (LinePlace, &DiffLine)> {
     files.iter().enumerate().flat_map(|(file, it)| {
         it.hunks.iter().enumerate().flat_map(move |(hunk, it)| {

@@ -11,10 +11,12 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, ScopeStackOp, SyntaxRefere
 
 /// A larger file stays plain.
 pub const PAINTED_BYTES_MAX: usize = 300 * 1024;
+/// A file with more lines stays plain, too.
 const PAINTED_LINES_MAX: usize = 5_000;
 /// A longer line stays plain: patterns may take long on it.
 const LINE_BYTES_MAX: usize = 1_000;
 /// How long a page waits for its files.
+/// Colour is a convenience, so a page does not wait longer for it.
 const TIME_MAX: Duration = Duration::from_millis(300);
 /// How long the files that did not get ready in time may take, for the next page that shows them.
 const LATER_MAX: Duration = Duration::from_secs(10);
@@ -39,6 +41,7 @@ impl FilePaint {
         index.and_then(|index| self.lines.get(index)).map_or(&[], Vec::as_slice)
     }
 
+    /// What a file costs in the cache: its spans, and one for each line.
     fn weight(&self) -> usize {
         self.lines.iter().map(|line| 1 + line.len()).sum()
     }
@@ -59,6 +62,7 @@ pub struct PaintShop {
     kept: Arc<Mutex<KeptPaints>>,
 }
 
+/// The cache, bounded by spans and by files.
 #[derive(Default)]
 struct KeptPaints {
     by_key: HashMap<PaintKey, Arc<FilePaint>>,
@@ -78,9 +82,11 @@ impl PaintShop {
             let painted = shop.paint_within(&orders, Instant::now() + TIME_MAX);
             (shop, orders, painted)
         };
+        // A panic in a pattern leaves the page plain.
         let Ok((shop, mut orders, painted)) = tokio::task::spawn_blocking(work).await else {
             return HashMap::new();
         };
+        // The rest is painted for the next reader of these files, who finds it in the cache.
         orders.retain(|order| !painted.contains_key(&order.blob));
         if !orders.is_empty() {
             let later = move || shop.paint_within(&orders, Instant::now() + LATER_MAX);
@@ -89,6 +95,7 @@ impl PaintShop {
         painted
     }
 
+    /// Paints until the deadline. A file that is in the cache costs no time.
     fn paint_within(
         &self,
         orders: &[PaintOrder],
@@ -155,6 +162,7 @@ fn syntax_of(path: &str) -> Option<&'static SyntaxReference> {
         ("tsx", "js"),
         ("vue", "html"),
     ];
+    // Whole names first: `Makefile` and `Dockerfile` have no ending.
     let name = path.rsplit('/').next()?;
     let end = name.rsplit('.').next()?;
     let nearest = NEAREST.iter().find(|(known, _)| *known == end).map(|(_, nearest)| *nearest);
@@ -168,6 +176,7 @@ pub fn paint(path: &str, text: &str, deadline: Instant) -> Option<FilePaint> {
     paint_with(syntax_of(path)?, text, deadline)
 }
 
+/// Reads a file from its first line: the class of a line may depend on any line before it.
 fn paint_with(syntax: &SyntaxReference, text: &str, deadline: Instant) -> Option<FilePaint> {
     let is_large = text.len() > PAINTED_BYTES_MAX || text.lines().count() > PAINTED_LINES_MAX;
     if is_large {
@@ -177,6 +186,7 @@ fn paint_with(syntax: &SyntaxReference, text: &str, deadline: Instant) -> Option
     let (mut state, mut stack) = (ParseState::new(syntax), ScopeStack::new());
     let mut lines = Vec::new();
     for line in text.split_inclusive('\n') {
+        // Asked for each line: one pathological file must not hold a thread for long.
         if Instant::now() > deadline {
             return None;
         }
@@ -184,6 +194,7 @@ fn paint_with(syntax: &SyntaxReference, text: &str, deadline: Instant) -> Option
         if line.len() <= LINE_BYTES_MAX {
             let steps = state.parse_line(line, &SYNTAXES).ok()?;
             let (mut from, mut class) = (0, class_of(&stack));
+            // An operation that does nothing, so that the last part of the line is written as well.
             let end = (line.len(), ScopeStackOp::Noop);
             for (at, step) in steps.into_iter().chain([end]) {
                 match class {
@@ -268,6 +279,7 @@ static CLASSES: LazyLock<Vec<(Scope, Option<&'static str>)>> = LazyLock::new(|| 
     named.into_iter().filter_map(|(name, class)| Some((Scope::new(name).ok()?, class))).collect()
 });
 
+/// The class of the innermost known scope.
 fn class_of(stack: &ScopeStack) -> Option<&'static str> {
     let known = |scope: &Scope| CLASSES.iter().find(|(named, _)| named.is_prefix_of(*scope));
     stack.as_slice().iter().rev().find_map(known).and_then(|(_, class)| *class)

@@ -6,10 +6,12 @@ use super::quoted::{path, path_of_both, without_side};
 use super::{DiffFile, DiffHunk, DiffKind, DiffLine, DiffSign, DiffStatus};
 
 /// More files than git lists in an answer that is read here.
+/// Both limits protect the memory of the server from a patch that an agent made.
 const FILES_MAX: usize = 20_000;
 /// More lines than fit on any page.
 const LINES_MAX: usize = 500_000;
 
+/// Why a patch is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiffFault {
     #[error("the patch compares with several parents at once; ask git for a diff of two sides")]
@@ -40,12 +42,14 @@ pub fn parse(patch: &str, is_generated: impl Fn(&str) -> bool) -> Result<Vec<Dif
     Ok(files)
 }
 
+/// The rest of a patch, read line by line.
 struct PatchReader<'p> {
     rest: &'p str,
     lines: usize,
 }
 
 impl<'p> PatchReader<'p> {
+    /// The next line, which stays where it is.
     fn peek(&self) -> Option<&'p str> {
         if self.rest.is_empty() {
             return None;
@@ -53,6 +57,7 @@ impl<'p> PatchReader<'p> {
         Some(self.rest.split_once('\n').map_or(self.rest, |(line, _)| line))
     }
 
+    /// Takes the next line, and counts it.
     fn next(&mut self) -> Result<Option<&'p str>, DiffFault> {
         let Some(line) = self.peek() else { return Ok(None) };
         self.lines += 1;
@@ -66,14 +71,17 @@ impl<'p> PatchReader<'p> {
     /// The next line, if it is still of the present file.
     fn next_of_file(&mut self) -> Result<Option<&'p str>, DiffFault> {
         match self.peek() {
+            // Lines of hunks are read in `read_hunk`, so code that begins with these words does not end a file here.
             Some(line) if !line.starts_with("diff --") => self.next(),
             _ => Ok(None),
         }
     }
 }
 
+/// Reads the head of a file and its hunks.
 fn read_file(reader: &mut PatchReader<'_>, both: &str) -> Result<DiffFile, DiffFault> {
     let mut file = DiffFile {
+        // The least reliable name: later lines of the head replace it.
         path: path_of_both(both).unwrap_or_default(),
         old_path: None,
         status: DiffStatus::Modified,
@@ -88,6 +96,7 @@ fn read_file(reader: &mut PatchReader<'_>, both: &str) -> Result<DiffFile, DiffF
         if line.starts_with("@@@ ") {
             return Err(DiffFault::Combined);
         } else if let Some(head) = line.strip_prefix("@@ -") {
+            // An unreadable head has no counts, so its lines cannot be told from other text.
             let Some(hunk) = hunk_head(head) else { continue };
             let hunk = read_hunk(reader, hunk)?;
             file.added += count(&hunk, DiffSign::Added);
@@ -114,6 +123,7 @@ fn read_file(reader: &mut PatchReader<'_>, both: &str) -> Result<DiffFile, DiffF
         } else if let Some(old) = line.strip_prefix("--- ") {
             former = sided(old);
         } else if let Some(new) = line.strip_prefix("+++ ") {
+            // The paths of a moved file are known already. A deleted file has its name on the side before.
             if let (None, Some(named)) = (&file.old_path, sided(new).or(former.take())) {
                 file.path = named;
             }
@@ -130,6 +140,7 @@ fn sided(text: &str) -> Option<String> {
     (path != "/dev/null").then(|| without_side(&path).to_owned())
 }
 
+/// The lines of a hunk with this sign.
 fn count(hunk: &DiffHunk, sign: DiffSign) -> usize {
     hunk.lines.iter().filter(|line| line.sign == sign).count()
 }
@@ -147,6 +158,7 @@ fn hunk_head(head: &str) -> Option<DiffHunk> {
 fn span(text: &str) -> Option<(u32, u32)> {
     match text.split_once(',') {
         Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
+        // Git leaves a count of one out.
         None => Some((text.parse().ok()?, 1)),
     }
 }
@@ -156,6 +168,7 @@ fn read_hunk(reader: &mut PatchReader<'_>, mut hunk: DiffHunk) -> Result<DiffHun
     let (mut old, mut new) = (hunk.old_start, hunk.new_start);
     let (mut old_left, mut new_left) = (hunk.old_count, hunk.new_count);
     while let Some(line) = reader.peek() {
+        // `\ No newline at end of file` is about the line before it and counts on neither side.
         if line.starts_with('\\') {
             reader.next()?;
             if let Some(last) = hunk.lines.last_mut() {
@@ -164,6 +177,7 @@ fn read_hunk(reader: &mut PatchReader<'_>, mut hunk: DiffHunk) -> Result<DiffHun
             continue;
         }
         let sign = match line.as_bytes().first() {
+            // An empty line is an empty context line whose blank was stripped on the way.
             Some(b' ') | None if old_left > 0 && new_left > 0 => DiffSign::Context,
             Some(b'+') if new_left > 0 => DiffSign::Added,
             Some(b'-') if old_left > 0 => DiffSign::Removed,
@@ -171,6 +185,7 @@ fn read_hunk(reader: &mut PatchReader<'_>, mut hunk: DiffHunk) -> Result<DiffHun
         };
         reader.next()?;
         let text = line.get(1..).unwrap_or_default();
+        // Kept as a flag: a change of line ends alone would otherwise show two equal lines.
         let (text, has_return) = match text.strip_suffix('\r') {
             Some(text) => (text, true),
             None => (text, false),
@@ -185,6 +200,7 @@ fn read_hunk(reader: &mut PatchReader<'_>, mut hunk: DiffHunk) -> Result<DiffHun
             is_unended: false,
             is_moved: false,
         });
+        // The head may hold any number; saturating keeps a hostile one from overflowing.
         old = old.saturating_add(u32::from(in_old));
         new = new.saturating_add(u32::from(in_new));
         old_left -= u32::from(in_old);

@@ -28,6 +28,7 @@ pub(super) fn path_of_both(text: &str) -> Option<String> {
         return None;
     }
     // `a/PATH b/PATH`
+    // Blanks in a path make the blank between both paths ambiguous; equal paths have it in the middle.
     let middle = text.len().checked_sub(1)? / 2;
     let (first, second) = (text.get(..middle)?, text.get(middle + 1..)?);
     let is_pair = without_side(first) == without_side(second) && text.get(middle..=middle)? == " ";
@@ -57,6 +58,7 @@ fn unquoted(inside: &str) -> Option<(String, &str)> {
                     b'v' => 11,
                     b'f' => 12,
                     b'r' => b'\r',
+                    // Three octal digits are one byte, so a letter beyond ASCII is several of them.
                     b'0'..=b'3' => {
                         let digits = inside.get(at..at + 3)?;
                         at += 2;
@@ -70,6 +72,7 @@ fn unquoted(inside: &str) -> Option<(String, &str)> {
         }
         at += 1;
     }
+    // A path of git is bytes. What is no UTF-8 is shown with replacement characters.
     let path = String::from_utf8_lossy(&path).into_owned();
     Some((path, inside.get(at + 1..)?))
 }

@@ -7,11 +7,13 @@ use std::ops::Range;
 use callboard_domain::text::is_obeyed;
 use maud::{Markup, PreEscaped, Render, html};
 
+use super::file::MORE_LINES;
 use super::paint::Span;
 use super::words::{Marks, marks};
 use super::{DiffFile, DiffHunk, DiffLine, DiffSide, DiffSign, FilePaint};
 
 /// One line shows at most this much.
+/// A line of a megabyte would make a browser slow; the cell says how much is missing.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
 /// What stands around the lines of one file.
@@ -42,6 +44,7 @@ struct Marked<'l> {
 impl FileTable<'_> {
     /// The table, and the comments whose line is not in it.
     pub(super) fn render(&self) -> (Markup, Vec<&Markup>) {
+        // `placed` are comments that stand under a line already; the others are returned.
         let (mut left, mut placed, mut before) = (self.lines_max, BTreeSet::new(), None);
         let mut rows = Vec::new();
         for hunk in &self.file.hunks {
@@ -61,13 +64,16 @@ impl FileTable<'_> {
         (table, astray.collect())
     }
 
+    /// The columns that a row over the whole width spans.
     fn columns(&self) -> usize {
         if self.is_split { 6 } else { 4 }
     }
 
+    /// The row above a hunk. `before` is the line behind the hunk before it.
     fn head(&self, hunk: &DiffHunk, before: Option<u32>) -> Markup {
         let has_more = match before {
             Some(end) => hunk.new_start > end,
+            // Before the first hunk there are more lines unless it begins at the top of the file.
             None => hunk.new_start > 1 && hunk.old_start > 1,
         };
         let comment = self.comment.zip(commented(hunk)).map(|(comment, lines)| comment(&lines));
@@ -77,7 +83,7 @@ impl FileTable<'_> {
                 @if !hunk.section.is_empty() { " " bdi { (VisibleText(&hunk.section)) } }
                 @if let Some(address) = comment { " " a href=(address) { "comment" } }
                 @if let (true, Some(address)) = (has_more, self.more) {
-                    " " a href=(address) { "20 more lines around" }
+                    " " a href=(address) { (MORE_LINES) " more lines around" }
                 }
             } }
         }
@@ -87,13 +93,15 @@ impl FileTable<'_> {
     fn end(&self, left: usize) -> Markup {
         let last = self.file.hunks.last().map(|hunk| hunk.lines.as_slice()).unwrap_or_default();
         let is_context = |line: &&DiffLine| line.sign == DiffSign::Context && !line.is_unended;
+        // Fewer lines of context than asked for mean that the file ends there.
         let below = last.iter().rev().take_while(is_context).count();
         let more = self.more.filter(|_| left > 0 && below > 0 && below >= self.context);
         html! { @if let Some(address) = more {
-            tr.hunk.tail { td colspan=(self.columns()) { a href=(address) { "20 more lines below" } } }
+            tr.hunk.tail { td colspan=(self.columns()) { a href=(address) { (MORE_LINES) " more lines below" } } }
         } }
     }
 
+    /// The rows of a hunk's lines, in one column or in two.
     fn body(&self, lines: &[DiffLine], placed: &mut BTreeSet<(DiffSide, u32)>) -> Markup {
         let words = words_of(lines);
         let lines = lines.iter().zip(&words).map(|(line, marks)| Marked { line, marks });
@@ -123,6 +131,7 @@ impl FileTable<'_> {
         }
     }
 
+    /// One side of a row; empty cells where the other side has no partner.
     fn half(&self, marked: Option<Marked<'_>>, side: DiffSide) -> Markup {
         let Some(marked) = marked else {
             return html! { td.no.none {} td.sign.none {} td.code.none {} };
@@ -138,6 +147,7 @@ impl FileTable<'_> {
         }
     }
 
+    /// The comments on these lines. A context line has two numbers, and a comment may name it by either.
     fn comments<const N: usize>(
         &self,
         lines: [Option<&DiffLine>; N],
@@ -161,6 +171,7 @@ impl FileTable<'_> {
     }
 
     fn code(&self, Marked { line, marks }: Marked<'_>) -> Markup {
+        // A context line stands in both files; the file after the change is the one that is read.
         let spans = match (self.new_paint, line.new, self.old_paint, line.old) {
             (Some(paint), Some(number), _, _) | (_, _, Some(paint), Some(number)) => {
                 paint.line(number)
@@ -189,6 +200,7 @@ fn commented(hunk: &DiffHunk) -> Option<String> {
     Some(if end == start { format!("{letter}{start}") } else { format!("{letter}{start}-{end}") })
 }
 
+/// The classes that give a row its colour.
 fn row_class(line: &DiffLine) -> Option<&'static str> {
     match (line.sign, line.is_moved) {
         (DiffSign::Context, _) => None,
@@ -218,6 +230,7 @@ fn blocks(lines: &[DiffLine]) -> impl Iterator<Item = (Range<usize>, Range<usize
         };
         let removed = run(at, DiffSign::Removed);
         let added = run(removed.end, DiffSign::Added);
+        // Neither a removed nor an added line follows: only the end of the hunk does.
         let is_over = added.end == at;
         at = added.end;
         (!is_over).then_some((removed, added))
@@ -251,6 +264,7 @@ fn pairs<'l>(lines: &[Marked<'l>]) -> Vec<(Option<Marked<'l>>, Option<Marked<'l>
     for line in lines {
         match line.line.sign {
             DiffSign::Removed => {
+                // Removed lines behind added ones begin a new block.
                 if !added.is_empty() {
                     flush(&mut removed, &mut added, &mut rows);
                 }
@@ -296,6 +310,7 @@ fn code(text: &str, marks: &Marks, spans: &[Span]) -> Markup {
 /// Writes a part of a line as HTML.
 fn paint(out: &mut String, text: &str, part: Range<usize>, spans: &[(Range<usize>, &str)]) {
     let mut rest = part.start;
+    // Spans are in order, so the first one that matters is found without looking at all of them.
     let first = spans.partition_point(|(span, _)| span.end <= part.start);
     for (span, class) in spans[first..].iter().take_while(|(span, _)| span.start < part.end) {
         let (start, end) = (span.start.max(rest), span.end.min(part.end));
@@ -313,6 +328,7 @@ impl Render for VisibleText<'_> {
     fn render_to(&self, out: &mut String) {
         let mut rest = self.0;
         while let Some((at, odd)) = rest.char_indices().find(|(_, c)| is_obeyed(*c)) {
+            // The rest is escaped as HTML by maud's own rule.
             rest[..at].render_to(out);
             html! { span.odd { (format!("U+{:04X}", u32::from(odd))) } }.render_to(out);
             rest = &rest[at + odd.len_utf8()..];

@@ -22,7 +22,9 @@ pub struct TreeEntry {
     pub is_here: bool,
 }
 
+/// The navigation beside the diff. Folders are one level deep: a nested tree would be wider than its column.
 pub fn tree(entries: &[TreeEntry], view: &DiffView<'_>) -> Markup {
+    // `false` sorts before `true`, so generated files come last.
     let mut folders = BTreeMap::<(bool, &str), Vec<(&str, &TreeEntry)>>::new();
     for entry in entries.iter().take(FILES_MAX) {
         let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));

@@ -12,12 +12,15 @@ pub type Marks = Vec<Range<usize>>;
 
 /// The changed words of both lines. Empty where the lines have little in common: then everything changed.
 pub fn marks(old: &str, new: &str) -> (Marks, Marks) {
+    // A character has at most four bytes, so the length in bytes settles most long lines without counting.
     if [old, new].iter().any(|line| line.len() > 4 * LINE_CHARS_MAX || is_long(line)) {
         return Default::default();
     }
     let (a, b) = (tokens(old), tokens(new));
     let same = |(x, y): &(&Range<usize>, &Range<usize>)| old[(*x).clone()] == new[(*y).clone()];
+    // Equal beginnings and ends are taken off first: most changes are one word in the middle, and cost little.
     let first = a.iter().zip(&b).take_while(same).count();
+    // A token of the beginning must not count for the end once more.
     let left = a.len().min(b.len()) - first;
     let last = a.iter().rev().zip(b.iter().rev()).take(left).take_while(same).count();
     let (middle_a, middle_b) = (&a[first..a.len() - last], &b[first..b.len() - last]);
@@ -73,7 +76,9 @@ fn common(old: &str, a: &[Range<usize>], new: &str, b: &[Range<usize>]) -> (Vec<
     }
     let same = |i: usize, j: usize| old[a[i].clone()] == new[b[j].clone()];
     let width = b.len() + 1;
+    // Lengths fit into 16 bits: a line has at most 1,000 tokens.
     let mut lengths = vec![0_u16; (a.len() + 1) * width];
+    // From the end, so that the way from the start can follow the lengths without a second table.
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
             let (down, right) = (lengths[(i + 1) * width + j], lengths[i * width + j + 1]);

@@ -6,6 +6,8 @@ import "./find.js";
 
 // The pause between two fetches on a busy board.
 const PAUSE_MS = 300;
+// A picture that is redrawn too often cannot be read.
+const SLOW_MS = 5000;
 const AGES_MS = 15_000;
 // The output of an agent grows without events: a page that marks it with data-every fetches it at this pace.
 const OUTPUT_MS = 2000;
@@ -70,7 +72,8 @@ export async function renew() {
     } catch {
       // The server is away; the stream reports its return.
     }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    const pause = document.querySelector("[data-slow]") ? SLOW_MS : PAUSE_MS;
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
   isRenewing = false;
 }
@@ -108,6 +111,7 @@ document.addEventListener("visibilitychange", () => isStale && renew());
 setInterval(freshen, AGES_MS);
 setInterval(() => document.querySelector("[data-every]") && renew(), OUTPUT_MS);
 setInterval(() => document.querySelector("[data-moving]") && renew(), AGES_MS);
+setInterval(() => document.querySelector("[data-minutely]") && renew(), 60_000);
 if (stream) {
   show();
   connect();

@@ -1,0 +1,53 @@
+//! Pages behind an offset. Rows before the page are skipped in an index and never read; parts that an index has in order
+//! are merged.
+
+/// The statement for the first columns of rows, in the order of these columns. Each part selects them from one range of
+/// an index; `order` names them.
+pub(crate) fn merged(
+    parts: &[String],
+    order: [&str; 3],
+    way: SkipOrder,
+    place: PagePlace<'_>,
+) -> String {
+    let way = way.word();
+    let named = order.map(|column| format!("{column} {way}")).join(", ");
+    let PagePlace { limit, skip, is_postgres } = place;
+    let cut = format!("LIMIT CAST({limit} AS bigint) OFFSET CAST({skip} AS bigint)");
+    let by_place = format!("1 {way}, 2 {way}, 3 {way}");
+    match (parts, is_postgres) {
+        ([only], _) => format!("{only} ORDER BY {named} {cut}"),
+        (_, false) => format!("{} ORDER BY {by_place} {cut}", parts.join(" UNION ALL ")),
+        // PostgreSQL would read and sort all rows of parts without an order of their own.
+        (_, true) => {
+            let most = format!("LIMIT CAST({limit} AS bigint) + CAST({skip} AS bigint)");
+            let parts = parts.iter().map(|part| format!("({part} ORDER BY {named} {most})"));
+            let parts = parts.collect::<Vec<_>>().join(" UNION ALL ");
+            format!("{parts} ORDER BY {by_place} {cut}")
+        }
+    }
+}
+
+/// The direction of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SkipOrder {
+    Forwards,
+    /// From the end: the rows behind the page are skipped.
+    Backwards,
+}
+
+impl SkipOrder {
+    fn word(self) -> &'static str {
+        match self {
+            SkipOrder::Forwards => "ASC",
+            SkipOrder::Backwards => "DESC",
+        }
+    }
+}
+
+/// The placeholders of the limit and of the number of rows to skip.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PagePlace<'a> {
+    pub limit: &'a str,
+    pub skip: &'a str,
+    pub is_postgres: bool,
+}

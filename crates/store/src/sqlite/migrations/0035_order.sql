@@ -1,0 +1,1 @@
+-- Only PostgreSQL changes: there the events of several processes are numbered in another way.

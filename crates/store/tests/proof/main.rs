@@ -1,0 +1,17 @@
+//! Proofs by chance: random commands on a disk that loses power or fails. docs/operate/reliability.md lists the claims.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod desk;
+mod disk;
+mod image;
+mod model;
+mod office;
+mod power;
+mod rows;
+#[allow(dead_code, reason = "the conformance suite needs more of it")]
+#[path = "../it/schema.rs"]
+mod schema;
+mod seeded;
+#[path = "../it/skipped.rs"]
+mod skipped;

@@ -1,0 +1,479 @@
+//! The desk, SQLite and PostgreSQL answer every command alike, and keep the same rows and events.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::{Digest, RetryKey};
+use callboard_domain::time::Timestamp;
+use callboard_store::clock::ManualClock;
+use callboard_store::postgres::PostgresStore;
+use callboard_store::sqlite::SqliteStore;
+use callboard_store::transfer::{Address, LEFT_OUT, transfer};
+use callboard_store::{
+    Applied, ApplyError, CrewStore, EventQuery, Home, Op, OrgStore, Place, RunStore, Store,
+};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::desk::DeskBoard;
+use crate::office::{Kind, Office};
+use crate::rows::{DATABASE, Rows, difference, rows};
+use crate::schema::Schema;
+use crate::seeded::{Round, is_usual, seeds};
+
+const ROUNDS: u64 = 24;
+const STEPS: usize = 250;
+/// How many of a hundred commands are tried on the desk first, and given only if they change something there.
+const WISHES: usize = 70;
+/// How many commands of one kind are tried.
+const WISH_TRIES: usize = 100;
+/// How often a failed round is run again to find a shorter one.
+const SHORTER_TRIES: usize = 150;
+
+const ORG: &str = "default";
+const START: Timestamp = Timestamp(1_700_000_000_000_000);
+
+/// One step of a round.
+#[derive(Clone, Debug)]
+enum Act {
+    Advance(i64),
+    Restart,
+    /// Commands that share a commit.
+    Apply(Vec<Op>),
+}
+
+/// A reply as text; two boards agree when the texts do.
+type Said = Result<Applied, Refusal>;
+
+struct Boards {
+    clock: Arc<ManualClock>,
+    folder: tempfile::TempDir,
+    schema: Option<Schema>,
+    desk: DeskBoard,
+    sqlite: Option<SqliteStore>,
+    postgres: Option<PostgresStore>,
+    home: Home,
+}
+
+fn open_sqlite(folder: &Path, clock: &Arc<ManualClock>) -> SqliteStore {
+    SqliteStore::open(&folder.join(DATABASE), clock.clone()).unwrap()
+}
+
+async fn open_postgres(schema: Option<&Schema>, clock: &Arc<ManualClock>) -> Option<PostgresStore> {
+    Some(PostgresStore::open(schema?.url(), Some(clock.clone())).await.unwrap())
+}
+
+impl Boards {
+    async fn new(schema: Option<Schema>) -> Self {
+        let clock = Arc::new(ManualClock::at(START));
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = open_sqlite(folder.path(), &clock);
+        let home = sqlite.settle(Place::of_org(ORG)).await.unwrap();
+        let postgres = open_postgres(schema.as_ref(), &clock).await;
+        if let Some(postgres) = &postgres {
+            assert_eq!(postgres.settle(Place::of_org(ORG)).await.unwrap(), home);
+        }
+        let project = sqlite.project_in(ORG, home.project.id).await.unwrap().unwrap();
+        let (desk, sqlite) = (DeskBoard::new(project), Some(sqlite));
+        Self { clock, folder, schema, desk, sqlite, postgres, home }
+    }
+
+    async fn restart(&mut self) {
+        (self.sqlite, self.postgres) = (None, None);
+        self.sqlite = Some(open_sqlite(self.folder.path(), &self.clock));
+        self.postgres = open_postgres(self.schema.as_ref(), &self.clock).await;
+    }
+
+    fn sqlite(&self) -> &SqliteStore {
+        self.sqlite.as_ref().unwrap()
+    }
+
+    /// Takes a step on every board. The error says how they differ.
+    async fn act(&mut self, act: &Act) -> Result<Vec<Said>, String> {
+        let ops = match act {
+            Act::Advance(ms) => {
+                self.clock.advance_ms(*ms);
+                return Ok(Vec::new());
+            }
+            Act::Restart => {
+                self.restart().await;
+                return Ok(Vec::new());
+            }
+            Act::Apply(ops) => ops,
+        };
+        let now = self.sqlite().now();
+        let desk: Vec<Said> = ops.iter().map(|op| self.desk.apply(op, now)).collect();
+        let sqlite = said(self.sqlite().apply_all(ops.clone()).await)?;
+        for (n, op) in ops.iter().enumerate() {
+            let told = |said: &Said| text(said, Compare::Rules);
+            alike("the desk", "SQLite", told(&desk[n]), told(&sqlite[n]), &op.command)?;
+        }
+        if let Some(postgres) = &self.postgres {
+            let postgres = said(postgres.apply_all(ops.clone()).await)?;
+            for (n, op) in ops.iter().enumerate() {
+                let told = |said: &Said| text(said, Compare::Stores);
+                alike("SQLite", "PostgreSQL", told(&sqlite[n]), told(&postgres[n]), &op.command)?;
+            }
+        }
+        Ok(sqlite)
+    }
+
+    /// Compares everything that is left at the end.
+    async fn end(&mut self) -> Result<(), String> {
+        let all = EventQuery { limit: usize::MAX, ..EventQuery::default() };
+        let events = self.sqlite().events(all.clone()).await.unwrap();
+        same("the events of the desk and SQLite", &self.desk.events, &events)?;
+        self.compare_rows().await?;
+        same("the findings of SQLite", &self.sqlite().verify().await.unwrap(), &Vec::new())?;
+        if let Some(postgres) = self.postgres.take() {
+            let logged = postgres.events(all).await.unwrap();
+            same("the events of SQLite and PostgreSQL", &events, &logged)?;
+            same("the findings of PostgreSQL", &postgres.verify().await.unwrap(), &Vec::new())?;
+            drop(postgres);
+            self.sqlite = None;
+            forget_ended_leases(self.folder.path());
+            let (one, two) = (rows(self.folder.path()), self.moved().await);
+            let differing = difference(&shared(one), &shared(two));
+            same("the rows of SQLite and PostgreSQL", &String::new(), &differing)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of PostgreSQL, moved into a file.
+    async fn moved(&self) -> Rows {
+        let folder = tempfile::tempdir().unwrap();
+        let from = Address::Postgres(self.schema.as_ref().unwrap().url().to_owned());
+        let to = Address::Sqlite(folder.path().join(DATABASE));
+        transfer(&from, &to, self.clock.clone(), Arc::new(|_| {})).await.unwrap();
+        forget_ended_leases(folder.path());
+        rows(folder.path())
+    }
+
+    async fn compare_rows(&self) -> Result<(), String> {
+        let (desk, store) = (&self.desk.desk.rows, self.sqlite());
+        for (id, task) in &desk.tasks {
+            let record = store.task(ORG, *id).await.unwrap();
+            same("whether a task is there", &task.removed_at.is_none(), &record.is_some())?;
+            if let Some(record) = record {
+                same("a task", &task.task, &record.task)?;
+                same("a body", &task.body, &record.body)?;
+                same("deps", &desk.deps_of(task), &record.deps)?;
+                let entries: Vec<_> = task.entries.iter().map(|row| row.entry.clone()).collect();
+                same("a history", &entries, &record.entries)?;
+            }
+        }
+        for (id, attempt) in &desk.attempts {
+            same("an attempt", &Some(attempt.clone()), &store.attempt(ORG, *id).await.unwrap())?;
+        }
+        for (id, job) in &desk.jobs {
+            same("a job", &Some(job.clone()), &store.job(ORG, *id).await.unwrap())?;
+        }
+        for (id, run) in &desk.runs {
+            let found = store.run(ORG, *id).await.unwrap().map(|seen| seen.record.run);
+            same("a run", &Some(run.clone()), &found)?;
+        }
+        for (id, comment) in &desk.comments {
+            let known = desk.comment(*id).map(|_| comment.clone());
+            same("a comment", &known, &store.comment(ORG, *id).await.unwrap())?;
+        }
+        for (id, entry) in &desk.knowledge {
+            same("an entry", &Some(entry.clone()), &store.knowledge(ORG, *id).await.unwrap())?;
+        }
+        for (id, plan) in &desk.org.plans {
+            same("a plan", &Some(plan.clone()), &store.plan(ORG, *id).await.unwrap())?;
+        }
+        for agent in &desk.crew.agents {
+            same("an agent", &Some(agent.clone()), &store.agent(ORG, &agent.id).await.unwrap())?;
+        }
+        Ok(())
+    }
+}
+
+/// PostgreSQL writes an attempt that began and ended in one commit once, and so without the lease that it had. No reader
+/// looks at the lease of an attempt that ended.
+fn forget_ended_leases(folder: &Path) {
+    let db = Connection::open(folder.join(DATABASE)).unwrap();
+    let sql = "UPDATE attempts SET heartbeat_at = started_at, progress = NULL, lease_s = NULL, \
+         lease_expires_at = NULL WHERE ended_at IS NOT NULL";
+    db.execute(sql, []).unwrap();
+}
+
+/// The tables that a move carries; the others are each database's own.
+fn shared(mut rows: Rows) -> Rows {
+    rows.retain(|table, _| LEFT_OUT.iter().all(|(left, _)| left != table));
+    rows
+}
+
+fn said(verdicts: Vec<Result<Applied, ApplyError>>) -> Result<Vec<Said>, String> {
+    let said = |verdict| match verdict {
+        Ok(applied) => Ok(Ok(applied)),
+        Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
+        Err(ApplyError::Store(error)) => Err(format!("a store failed: {error}")),
+    };
+    verdicts.into_iter().map(said).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Compare {
+    /// The desk does not measure how long a task was free.
+    Rules,
+    /// PostgreSQL may number events after the reply.
+    Stores,
+}
+
+fn text(said: &Said, compare: Compare) -> String {
+    let told = said.clone().map(|applied| match compare {
+        Compare::Rules => Applied { taken: None, ..applied },
+        Compare::Stores => Applied { last_seq: None, ..applied },
+    });
+    format!("{told:#?}")
+}
+
+fn alike(a: &str, b: &str, one: String, two: String, about: &impl Debug) -> Result<(), String> {
+    if one == two {
+        return Ok(());
+    }
+    Err(format!("{a} (-) and {b} (+) answer {about:?} differently:\n{}", lines(&one, &two)))
+}
+
+fn same<T: Debug + PartialEq>(what: &str, one: &T, two: &T) -> Result<(), String> {
+    if one == two {
+        return Ok(());
+    }
+    let (one, two) = (format!("{one:#?}"), format!("{two:#?}"));
+    Err(format!("{what} differ:\n{}", lines(&one, &two)))
+}
+
+/// The lines of two texts from the first that differs on.
+fn lines(one: &str, two: &str) -> String {
+    let at = one.lines().zip(two.lines()).take_while(|(a, b)| a == b).count();
+    let part = |sign: &str, text: &str| {
+        let lines = text.lines().skip(at.saturating_sub(3)).take(12);
+        lines.map(|line| format!("{sign} {line}\n")).collect::<String>()
+    };
+    part("-", one) + &part("+", two)
+}
+
+/// The random acts of a round.
+struct Author {
+    office: Office,
+    org: Arc<str>,
+    keys: usize,
+    /// Commands that were sent, for repeats.
+    sent: Vec<Op>,
+    /// Commands that arrive later than they were given.
+    late: Vec<Op>,
+    /// The kinds of commands that changed something in this round.
+    done: Done,
+    goes_back: bool,
+    with_postgres: bool,
+}
+
+impl Author {
+    fn op(&mut self, desk: &mut DeskBoard) -> Op {
+        let rng = &mut self.office.rng;
+        // Only a call with a key is repeated as it was: any other one gets new ids.
+        if !self.sent.is_empty() && rng.percent(8) {
+            let mut op = self.sent[rng.below(self.sent.len())].clone();
+            if let Some(key) = op.retry_key.as_ref().filter(|_| rng.percent(15)) {
+                let other = Digest::of(&json!({"other": true}));
+                op.retry_key = Some(RetryKey::new("key", key.key(), other).unwrap());
+            }
+            return op;
+        }
+        if rng.percent(WISHES)
+            && let Some(op) = self.wish(desk)
+        {
+            return op;
+        }
+        let kinds = if self.office.rng.percent(40) { Kind::EVERYDAY } else { Kind::ALL };
+        let kind = *self.office.rng.pick(kinds);
+        self.op_of(kind)
+    }
+
+    /// A command that changes something, in half of the cases of a kind that changed nothing yet in this round. Many kinds
+    /// are accepted only after others; chance alone would hardly give them in order.
+    fn wish(&mut self, desk: &mut DeskBoard) -> Option<Op> {
+        let any = self.office.rng.percent(50);
+        let missed = |kind: &&Kind| any || !self.done.contains(kind);
+        let kinds: Vec<Kind> = Kind::ALL.iter().filter(missed).copied().collect();
+        let kind = *kinds.get(self.office.rng.below(kinds.len()))?;
+        let now = self.office.now;
+        let mut tries = (0..WISH_TRIES).map(|_| self.op_of(kind));
+        tries.find(|op| desk.would_change(op, now))
+    }
+
+    fn op_of(&mut self, mut kind: Kind) -> Op {
+        // PostgreSQL numbers projects by a sequence, which has gaps where a command was tried twice.
+        if self.with_postgres && kind == Kind::ProjectCreate {
+            kind = Kind::ProjectOpen;
+        }
+        let (actor, command) = self.office.command(kind);
+        self.keys += 1;
+        let key = self.office.rng.percent(50).then(|| {
+            RetryKey::new("key", &format!("k{}", self.keys), Digest::of(&json!({}))).unwrap()
+        });
+        let policy = Arc::default();
+        Op { org: self.org.clone(), actor, tool: "test", retry_key: key, policy, command }
+    }
+
+    fn act(&mut self, desk: &mut DeskBoard) -> Act {
+        let rng = &mut self.office.rng;
+        match rng.below(100) {
+            0 => Act::Restart,
+            1..=14 => Act::Advance(rng.below(30_000) as i64),
+            15..=17 => Act::Advance(rng.below(900_000) as i64),
+            18..=19 if self.goes_back => Act::Advance(-(rng.below(5_000) as i64)),
+            _ => {
+                let count = if rng.percent(25) { 2 + rng.below(5) } else { 1 };
+                let mut ops: Vec<Op> = (0..count).map(|_| self.op(desk)).collect();
+                if ops.len() == 1 && self.office.rng.percent(10) {
+                    self.late.append(&mut ops);
+                }
+                if !self.late.is_empty() && self.office.rng.percent(10) {
+                    let place = self.office.rng.below(self.late.len());
+                    ops.push(self.late.remove(place));
+                }
+                self.sent.extend(ops.iter().filter(|op| op.retry_key.is_some()).cloned());
+                Act::Apply(ops)
+            }
+        }
+    }
+}
+
+/// Plays acts on new boards.
+async fn play(acts: &[Act], with_postgres: bool) -> Result<(), String> {
+    let schema = if with_postgres { Schema::new() } else { None };
+    let mut boards = Boards::new(schema).await;
+    for act in acts {
+        boards.act(act).await?;
+    }
+    boards.end().await
+}
+
+/// Leaves acts out as long as the boards still differ.
+async fn shorter(mut acts: Vec<Act>, with_postgres: bool) -> (Vec<Act>, String) {
+    let mut why = String::from("the boards agree when the acts are played again");
+    let (mut part, mut tries) = (acts.len() / 2, 0);
+    while part > 0 {
+        let mut from = 0;
+        while from < acts.len() && tries < SHORTER_TRIES {
+            tries += 1;
+            let mut fewer = acts.clone();
+            fewer.drain(from..(from + part).min(acts.len()));
+            match play(&fewer, with_postgres).await {
+                Err(error) => (acts, why) = (fewer, error),
+                Ok(()) => from += part,
+            }
+        }
+        part /= 2;
+    }
+    // Then single commands of a commit.
+    for n in 0..acts.len() {
+        let mut from = 0;
+        while let Act::Apply(ops) = &acts[n]
+            && from < ops.len()
+            && tries < 2 * SHORTER_TRIES
+        {
+            tries += 1;
+            let mut fewer = ops.clone();
+            fewer.remove(from);
+            let mut script = acts.clone();
+            script[n] = Act::Apply(fewer);
+            match play(&script, with_postgres).await {
+                Err(error) => (acts, why) = (script, error),
+                Ok(()) => from += 1,
+            }
+        }
+    }
+    (acts, why)
+}
+
+/// The kinds of commands that changed something.
+type Done = BTreeSet<Kind>;
+
+async fn round(seed: u64, with_postgres: bool) -> Done {
+    let _round = Round(seed);
+    let schema = if with_postgres { Schema::new() } else { None };
+    let mut boards = Boards::new(schema).await;
+    let Home { org, project } = boards.home.clone();
+    let office = Office::new(seed, project.id, project.prefix);
+    // PostgreSQL's time goes on from its last look, SQLite's from the last event: only one of them can be the desk's.
+    let goes_back = !with_postgres && seed.is_multiple_of(4);
+    let (sent, late) = (Vec::new(), Vec::new());
+    let done = Done::new();
+    let mut author = Author { office, org, keys: 0, sent, late, done, goes_back, with_postgres };
+    let mut acts = Vec::new();
+    let mut outcome = Ok(());
+    for _ in 0..STEPS {
+        author.office.now = boards.sqlite().now();
+        let act = author.act(&mut boards.desk);
+        acts.push(act.clone());
+        match boards.act(&act).await {
+            Ok(said) => {
+                let Act::Apply(ops) = &act else { continue };
+                for (op, applied) in
+                    ops.iter().zip(said).filter_map(|(op, said)| Some((op, said.ok()?)))
+                {
+                    author.office.hear(&op.command, &applied.outcome);
+                    if applied.changed {
+                        author.done.insert(Kind::of(&op.command));
+                    }
+                }
+            }
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+    }
+    if outcome.is_ok() {
+        outcome = boards.end().await;
+    }
+    if let Err(error) = outcome {
+        drop(boards);
+        let (acts, again) = shorter(acts, with_postgres).await;
+        let acts: Vec<String> = acts.iter().map(shown).collect();
+        panic!("{error}\n\nWith {} acts:\n{}\n{again}", acts.len(), acts.join("\n"));
+    }
+    author.done
+}
+
+fn shown(act: &Act) -> String {
+    match act {
+        Act::Advance(ms) => format!("advance {ms} ms"),
+        Act::Restart => "restart".into(),
+        Act::Apply(ops) => {
+            let op = |op: &Op| {
+                let key = op.retry_key.as_ref().map_or("", |key| key.key());
+                format!("{} [{key}]> {:?}", op.actor.as_str(), op.command)
+            };
+            ops.iter().map(op).collect::<Vec<_>>().join("\n  with ")
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_what_the_rules_decide() {
+    let mut done = Done::default();
+    for seed in seeds(ROUNDS) {
+        done.extend(round(seed, false).await);
+    }
+    if is_usual() {
+        let missed: Vec<&Kind> = Kind::ALL.iter().filter(|kind| !done.contains(kind)).collect();
+        assert!(missed.is_empty(), "never carried out: {missed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgresql_keeps_what_sqlite_keeps() {
+    if Schema::new().is_none() {
+        return;
+    }
+    for seed in seeds(ROUNDS) {
+        round(seed, true).await;
+    }
+}
