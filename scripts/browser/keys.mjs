@@ -2,7 +2,7 @@
 // keys go along the edges of the graph, and a confirmation opens and closes without JavaScript.
 
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { constants, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Board, SOON, Tab, lane, report } from './board.mjs';
 
@@ -18,15 +18,18 @@ async function talking() {
   await board.stop();
   const [script, pipe] = ['talker.sh', 'pipe'].map((name) => join(board.folder, '.callboard', name));
   execFileSync('mkfifo', [pipe]);
-  const words = ['cat > /dev/null', 'at=1', 'while :; do', `  seq $at $((at + ${LINES - 1}))`, `  at=$((at + ${LINES}))`];
-  words.push(`  read -r word < ${pipe}`, '  [ "$word" = more ] || break', 'done', 'echo x > x.txt', "echo '<complete/>'");
+  // The agent keeps the pipe open for both directions: it finds no end of file between two lines, and no line is lost.
+  const words = ['cat > /dev/null', `exec 3<> ${pipe}`, 'at=1', 'while :; do', `  seq $at $((at + ${LINES - 1}))`, `  at=$((at + ${LINES}))`];
+  words.push('  read -r word <&3', '  [ "$word" = more ] || break', 'done', 'echo x > x.txt', "echo '<complete/>'");
   writeFileSync(script, `${words.join('\n')}\n`);
   const executor = `[executors.talker]\nkind = "command"\ncommand = ["sh", "${script}"]\n`;
   writeFileSync(join(board.folder, '.callboard', 'config.local.toml'), `relay.sandbox = "executor"\n\n${executor}`);
   await board.serve();
   const task = board.json('task', 'add', 'Talk').id;
   const { job } = board.json('run', task, '--agent', 'talker');
-  return { board, job, say: (word) => writeFileSync(pipe, `${word}\n`) };
+  // Without a reader the write fails at once; it would block this process.
+  const flag = constants.O_WRONLY | constants.O_NONBLOCK;
+  return { board, job, say: (word) => writeFileSync(pipe, `${word}\n`, { flag }) };
 }
 
 async function follows(browser) {

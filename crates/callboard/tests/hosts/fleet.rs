@@ -315,8 +315,12 @@ impl Client<'_> {
     }
 }
 
-/// `None` for an answer that leaves open what happened.
+/// `None` for an answer that leaves open what happened. A repeated call whose first answer was lost with the database is
+/// refused in words, and says that the call was carried out: the judge then looks for the write.
 fn known(answer: Option<Result<Value, Value>>) -> Option<Result<Value, Value>> {
-    let is_away = |refusal: &Value| AWAY.iter().any(|code| refusal["code"] == *code);
-    answer.filter(|answer| !answer.as_ref().err().is_some_and(is_away))
+    match answer? {
+        Err(refusal) if AWAY.iter().any(|code| refusal["code"] == *code) => None,
+        Err(refusal) if refusal["code"] == "input.answer_not_kept" => Some(Ok(Value::Null)),
+        answer => Some(answer),
+    }
 }

@@ -156,7 +156,7 @@ fn a_sleeper_changes_nothing(schema: Option<Schema>) {
     let office = Office::open(schema);
     office.hold();
     let short = [
-        ("CALLBOARD_RELAY_LEASE_S", "1"),
+        ("CALLBOARD_RELAY_LEASE_S", "3"),
         ("CALLBOARD_RELAY_HEARTBEAT_S", "1"),
         ("CALLBOARD_RELAY_STALE_HOLD_S", "0"),
     ];

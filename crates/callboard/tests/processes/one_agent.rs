@@ -12,10 +12,11 @@ use crate::office::kill;
 use crate::peer::{Peer, command, is_running};
 use crate::schema::Schema;
 
-/// Lease and hold are short, so that a frozen server loses its run within seconds.
+/// Lease and hold are short, so that a frozen server loses its run within seconds. The lease is longer than the time
+/// between two heartbeats: a server that works must not lose its run as well.
 const SHORT: [(&str, &str); 4] = [
     FREE,
-    ("CALLBOARD_BOARD_LEASE_SECONDS", "1"),
+    ("CALLBOARD_BOARD_LEASE_SECONDS", "3"),
     ("CALLBOARD_BOARD_HEARTBEAT_SECONDS", "1"),
     ("CALLBOARD_RELAY_STALE_HOLD_S", "0"),
 ];

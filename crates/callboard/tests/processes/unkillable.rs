@@ -19,7 +19,7 @@ use crate::skipped::skipped;
 /// Lease and hold are short, so that a lost server loses its run within seconds.
 const SHORT: [(&str, &str); 4] = [
     FREE,
-    ("CALLBOARD_BOARD_LEASE_SECONDS", "1"),
+    ("CALLBOARD_BOARD_LEASE_SECONDS", "3"),
     ("CALLBOARD_BOARD_HEARTBEAT_SECONDS", "1"),
     ("CALLBOARD_RELAY_STALE_HOLD_S", "0"),
 ];

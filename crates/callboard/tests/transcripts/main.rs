@@ -1,6 +1,7 @@
 //! Runs every Markdown file under `transcripts/` on every store and transport; scenes on PostgreSQL are ignored unless
-//! `CALLBOARD_TEST_POSTGRES` names one. `CALLBOARD_BLESS=1` rewrites the replies instead; review them with `git diff
-//! transcripts/`. Each reply must fit the `outputSchema` of its tool.
+//! `CALLBOARD_TEST_POSTGRES` names one. A scene takes every transport on SQLite and one of them, in turns, on PostgreSQL:
+//! transports know nothing of stores. `CALLBOARD_TRANSCRIPTS=all` runs every pair. `CALLBOARD_BLESS=1` rewrites the
+//! replies instead; review them with `git diff transcripts/`. Each reply must fit the `outputSchema` of its tool.
 
 mod agents;
 mod hook;
@@ -35,11 +36,8 @@ fn main() {
             bless(file);
         }
     }
-    let lanes: Vec<_> = StoreKind::ALL
-        .into_iter()
-        .flat_map(|kind| Transport::ALL.map(|transport| (kind, transport)))
-        .collect();
-    let trials = files.iter().flat_map(|file| trials(&root, file, &lanes)).collect();
+    let mut lanes = Lanes::default();
+    let trials = files.iter().flat_map(|file| trials(&root, file, &mut lanes)).collect();
     let mut arguments = Arguments::from_args();
     // Scenes wait more than they compute: for flushes, for git, for PostgreSQL.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -70,11 +68,33 @@ fn read(file: &Path) -> Script {
     Script::parse(&std::fs::read_to_string(file).expect("a transcript can be read"))
 }
 
-fn trials(root: &Path, file: &Path, lanes: &[(StoreKind, Transport)]) -> Vec<Trial> {
+/// Deals the pairs of stores and transports out to scenes.
+#[derive(Default)]
+struct Lanes {
+    scenes: usize,
+}
+
+impl Lanes {
+    fn of_next_scene(&mut self) -> Vec<(StoreKind, Transport)> {
+        let turn = self.scenes % Transport::ALL.len();
+        self.scenes += 1;
+        let is_all = std::env::var_os("CALLBOARD_TRANSCRIPTS").is_some_and(|asked| asked == "all");
+        let pairs = StoreKind::ALL.into_iter().flat_map(|kind| {
+            Transport::ALL.into_iter().enumerate().map(move |(n, transport)| (n, kind, transport))
+        });
+        let is_chosen = |n, kind| is_all || kind == StoreKind::Sqlite || n == turn;
+        pairs
+            .filter(|&(n, kind, _)| is_chosen(n, kind))
+            .map(|(_, kind, transport)| (kind, transport))
+            .collect()
+    }
+}
+
+fn trials(root: &Path, file: &Path, lanes: &mut Lanes) -> Vec<Trial> {
     let name = file.strip_prefix(root).expect("found below").display().to_string();
     let mut trials = Vec::new();
     for (index, scene) in read(file).scenes.iter().enumerate() {
-        for &(kind, transport) in lanes {
+        for (kind, transport) in lanes.of_next_scene() {
             let file = file.to_owned();
             let title =
                 format!("{name}: {} [{}, {}]", scene.title, kind.as_str(), transport.as_str());

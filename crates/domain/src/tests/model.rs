@@ -80,7 +80,11 @@ pub fn knowledge_named(name: &str) -> KnowledgeId {
 }
 
 pub fn actor(name: &str) -> Actor {
-    let kind = if name == "ana" { "human" } else { "agent" };
+    let kind = match name {
+        "ana" => "human",
+        "relay" => "system",
+        _ => "agent",
+    };
     format!("{kind}:{name}").parse().expect("test names are actors")
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::model::Model;
 use super::relay_spec::example;
-use crate::command::{Command, RunEnd, RunLease, RunPr, RunSettle, RunSubmit};
+use crate::command::{Command, RunEnd, RunLease, RunPr, RunSettle, RunSubmit, WorkPlace};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::policy::Policy;
 use crate::pulls::LOCAL;
@@ -113,6 +113,17 @@ impl Jobs {
                     .contains(&"used")
                     .then(|| (holder(), RunUsage { input_tokens: 7, ..RunUsage::default() })),
             })),
+            "up" => Command::WorkUp {
+                job: job(name),
+                fence,
+                place: WorkPlace::default(),
+                terminal: None,
+            },
+            "begin" => {
+                self.attempts += 1;
+                let attempt = AttemptId(Id(1 << 100 | self.attempts));
+                Command::LeaseTake { attempt, task: task(name), lease_s: 60 }
+            }
             "cancel" => Command::RunCancel { job: job(name) },
             "store" => Command::RunArtifact { job: job(name), fence, new: artifact(rest[0]) },
             "ask" => {
@@ -261,6 +272,33 @@ fn a_run_ends_with_everything_it_leaves() {
         ana cancel D              => canceled a1 canceled held
         w1  end D ok with=logs.txt => JOB_LOST
         artifacts D               =>
+        ",
+    );
+}
+
+/// An event of a workspace's run would queue the webhook of a patch job before its end.
+#[test]
+fn a_patch_job_has_no_workspace() {
+    table(
+        "
+        ana submit A tell=https://x => queued a0 backlog held
+        w1  lease A               => running a1 in_progress held
+        w1  up A                  => JOB_LOST
+        w1  end A ok              => done a1 done held
+        events 1                  => webhook.queued
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_is_worked_on_waits_for_its_run() {
+    table(
+        "
+        ana submit A              => queued a0 backlog held
+        relay begin A             => queued a0 backlog held
+        w1  lease A               => ALREADY_CLAIMED
+        clock +61s                =>
+        w1  lease A               => running a1 in_progress free
         ",
     );
 }

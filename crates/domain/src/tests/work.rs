@@ -4,10 +4,11 @@
 use super::model::{Model, task_named};
 use crate::board::card::{Mode, Review};
 use crate::command::{
-    CardUpdate, Command, RunLease, RunSettle, Start, TerminalStart, WorkPlace, WorkSubmit,
+    CardUpdate, Command, RunEnd, RunLease, RunSettle, Start, TerminalStart, WorkPlace, WorkSubmit,
 };
 use crate::ids::{AttemptId, Id};
 use crate::policy::{Phase, Policy};
+use crate::relay::RunVerdict;
 use crate::runs::job::{JobId, JobKind};
 use crate::runs::run::RunRecord;
 use crate::runs::work::ending::ending;
@@ -106,6 +107,14 @@ impl Works {
                 seen: Default::default(),
             },
             "says" => end(WorkEnd::Replied { reply: rest.into(), ending: ending(rest) }),
+            "patched" => Command::RunEnd(Box::new(RunEnd {
+                job,
+                fence,
+                verdict: RunVerdict::Succeeded,
+                summary: rest.into(),
+                artifacts: Vec::new(),
+                used: None,
+            })),
             "fails" => end(WorkEnd::Failed { reason: "exit 3".into() }),
             "missing" => end(WorkEnd::NotStarted { reason: "no program".into() }),
             "leaves" => end(WorkEnd::Stopped),
@@ -241,6 +250,7 @@ fn from_the_start_to_a_review() {
         ana submit T                 => queued a0 down, backlog free
         w1  lease T                  => running a1 down, in_progress bot
         w1  up T                     => running a1 up, in_progress bot
+        w1  patched T                => JOB_LOST
         w1  says T <complete/>       => done a1 up, in_review free
         record T                     => requested by bot
         w1  says T <complete/>       => done a1 up, in_review free

@@ -15,3 +15,4 @@ mod schema;
 mod seeded;
 #[path = "../it/skipped.rs"]
 mod skipped;
+mod story;

@@ -1,10 +1,12 @@
 //! The desk, SQLite and PostgreSQL answer every command alike, and keep the same rows and events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
+use callboard_domain::actor::Actor;
+use callboard_domain::command::Command;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::time::Timestamp;
@@ -23,8 +25,9 @@ use crate::office::{Kind, Office};
 use crate::rows::{DATABASE, Rows, difference, rows};
 use crate::schema::Schema;
 use crate::seeded::{Round, is_usual, seeds};
+use crate::story;
 
-const ROUNDS: u64 = 24;
+const ROUNDS: u64 = 12;
 const STEPS: usize = 250;
 /// How many of a hundred commands are tried on the desk first, and given only if they change something there.
 const WISHES: usize = 70;
@@ -268,6 +271,8 @@ struct Author {
     late: Vec<Op>,
     /// The kinds of commands that changed something in this round.
     done: Done,
+    /// The steps that are left of a crew's story.
+    story: VecDeque<(Actor, Command)>,
     goes_back: bool,
     with_postgres: bool,
 }
@@ -284,7 +289,12 @@ impl Author {
             }
             return op;
         }
-        if rng.percent(WISHES)
+        if rng.percent(60)
+            && let Some((actor, command)) = self.story.pop_front()
+        {
+            return self.op_with(actor, command);
+        }
+        if self.office.rng.percent(WISHES)
             && let Some(op) = self.wish(desk)
         {
             return op;
@@ -312,6 +322,10 @@ impl Author {
             kind = Kind::ProjectOpen;
         }
         let (actor, command) = self.office.command(kind);
+        self.op_with(actor, command)
+    }
+
+    fn op_with(&mut self, actor: Actor, command: Command) -> Op {
         self.keys += 1;
         let key = self.office.rng.percent(50).then(|| {
             RetryKey::new("key", &format!("k{}", self.keys), Digest::of(&json!({}))).unwrap()
@@ -400,12 +414,15 @@ async fn round(seed: u64, with_postgres: bool) -> Done {
     let schema = if with_postgres { Schema::new() } else { None };
     let mut boards = Boards::new(schema).await;
     let Home { org, project } = boards.home.clone();
-    let office = Office::new(seed, project.id, project.prefix);
+    let mut office = Office::new(seed, project.id, project.prefix);
+    let story =
+        if seed.is_multiple_of(2) { story::crew(&mut office).into() } else { VecDeque::new() };
     // PostgreSQL's time goes on from its last look, SQLite's from the last event: only one of them can be the desk's.
     let goes_back = !with_postgres && seed.is_multiple_of(4);
     let (sent, late) = (Vec::new(), Vec::new());
     let done = Done::new();
-    let mut author = Author { office, org, keys: 0, sent, late, done, goes_back, with_postgres };
+    let mut author =
+        Author { office, org, keys: 0, sent, late, done, story, goes_back, with_postgres };
     let mut acts = Vec::new();
     let mut outcome = Ok(());
     for _ in 0..STEPS {

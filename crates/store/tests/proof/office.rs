@@ -238,7 +238,7 @@ impl Office {
         self.jobs.push(SeenJob { id, kind, tries, fence });
     }
 
-    fn id(&mut self) -> Id {
+    pub fn id(&mut self) -> Id {
         self.next += 1;
         Id(self.next << 32)
     }
@@ -260,7 +260,7 @@ impl Office {
             .unwrap_or(TaskId { id: Id(7), prefix: self.prefix })
     }
 
-    fn new_task_id(&mut self) -> TaskId {
+    pub fn new_task_id(&mut self) -> TaskId {
         TaskId { id: self.id(), prefix: self.prefix }
     }
 
@@ -351,7 +351,7 @@ impl Office {
         self.maybe(60, |office| (*office.rng.pick(&["t1", "t2"])).to_owned())
     }
 
-    fn create(&mut self) -> TaskCreate {
+    pub fn create(&mut self) -> TaskCreate {
         let task = self.new_task_id();
         let verification = self
             .maybe(30, |office| VerificationContract::of(*office.rng.pick(&VerificationKind::ALL)));
@@ -385,7 +385,7 @@ impl Office {
         }
     }
 
-    fn place(&mut self) -> WorkPlace {
+    pub fn place(&mut self) -> WorkPlace {
         let text = |text: &str| Some(text.to_owned());
         WorkPlace { worktree: text("../wt"), branch: text("b"), head: text("c0ffee") }
     }

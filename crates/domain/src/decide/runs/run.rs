@@ -380,6 +380,9 @@ pub(crate) fn run_lease(
     };
     let mut draft = step.draft().ok_or(Refusal::JobLost { job: lease.job })?;
     draft.deps_gate()?;
+    if let Some(live) = &draft.live {
+        return Err(draft.claimed_by(&live.actor));
+    }
     if draft.task.phase == Phase::Initial
         && let Some(working) = world.policy.working().cloned()
     {
@@ -514,6 +517,10 @@ fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
 /// Records the result of a patch job, after everything that its run leaves: a reader of the end finds all of it.
 pub(crate) fn run_end(world: &World<'_>, end: &RunEnd, now: Timestamp) -> Result<Change, Refusal> {
     let mut step = Step::own(world, end.job, end.fence, now)?;
+    // A run in a workspace ends with `WorkEnd`: a patch's verdict would close its task past the checks.
+    if work::role(&step.run).is_some() {
+        return Err(Refusal::JobLost { job: end.job });
+    }
     let used = end.used.as_ref().map(|(agent, usage)| output::used(&mut step, agent, *usage));
     let mut left: Vec<Event> = used.into_iter().collect();
     left.extend(end.artifacts.iter().map(|new| output::kept(&mut step, new)));

@@ -208,6 +208,8 @@ pub(crate) fn work_up(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut step = Step::own(world, id, fence, now)?;
+    // A patch job has no workspace, and is over only with its result.
+    role(&step.run).ok_or(Refusal::JobLost { job: id })?;
     step.run.terminal = terminal.cloned();
     let placed = attempt_of(world, &step.run).map(|live| Write::AttemptUpdate {
         attempt: Attempt {
@@ -240,15 +242,13 @@ pub(crate) fn work_end(
     let mut step = Step::of(world, id, now)?;
     // The fence rises only with the next run; until then a lost run is known by its state in the queue.
     let is_lost = matches!(step.job.state, JobState::Queued { .. });
-    if step.run.fence != fence || is_lost {
-        return Err(Refusal::JobLost { job: id });
-    }
+    let role = role(&step.run).filter(|_| step.run.fence == fence && !is_lost);
+    let role = role.ok_or(Refusal::JobLost { job: id })?;
     step.run.gone_at = Some(now);
     // Canceled meanwhile; only that no process is left is still news.
     if step.job.is_over() {
         return Ok(step.alone(EventName::JobEnded, json!({"gone": true})));
     }
-    let role = role(&step.run).ok_or(Refusal::JobLost { job: id })?;
     match (end, role) {
         (WorkEnd::NotStarted { reason }, Role::Crew) => Ok(crew::run::not_started(step, reason)),
         (WorkEnd::Failed { reason }, Role::Crew) => Ok(crew::run::ended(step, Some(reason))),

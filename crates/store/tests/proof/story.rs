@@ -1,0 +1,92 @@
+//! The work of a crew from its epic to feedback on a task, in order. Each step needs all steps before it, and chance alone
+//! hardly gives them: half of the rounds begin with this story, between random commands.
+
+use callboard_domain::actor::Actor;
+use callboard_domain::command::{
+    AgentAdd, Command, CrewAssign, CrewMove, CrewReturn, EpicMove, EpicTaskAdd, TaskCreate,
+};
+use callboard_domain::crew::state::{EpicState, TaskState};
+use callboard_domain::crew::{AgentId, MailId};
+use callboard_domain::ids::AttemptId;
+use callboard_domain::rights::AgentType;
+
+use crate::office::{Office, actor};
+
+/// The steps, with who takes each.
+pub fn crew(office: &mut Office) -> Vec<(Actor, Command)> {
+    let (epic, task) = (office.new_task_id(), office.new_task_id());
+    let agent = |name| AgentId::parse(name).unwrap();
+    let add = |name, kind, epic| {
+        let (task, or_keep, workers_max) = (None, true, None);
+        Command::AgentAdd(AgentAdd { agent: agent(name), kind, epic, task, or_keep, workers_max })
+    };
+    let plan = TaskCreate {
+        task: epic,
+        title: "an epic".into(),
+        parent: None,
+        deps: Vec::new(),
+        checks: Vec::new(),
+        reference: None,
+        verification: None,
+        is_plan: true,
+        ..office.create()
+    };
+    let under_way = EpicMove { by: agent("s1"), epic, to: EpicState::InProgress };
+    let part = EpicTaskAdd {
+        by: agent("s1"),
+        epic,
+        task,
+        title: "a part".into(),
+        body: String::new(),
+        workspace: "ws".into(),
+        branch: "b".into(),
+        epic_branch: "epic".into(),
+    };
+    let assign = CrewAssign {
+        by: None,
+        task,
+        worker: agent("w1"),
+        was_on: None,
+        from: None,
+        sender: Some(agent("s1")),
+        attempt: AttemptId(office.id()),
+        place: office.place(),
+        misses: None,
+        mails: [MailId(office.id()), MailId(office.id())],
+    };
+    let mut step = |from, to| {
+        Command::CrewMove(CrewMove {
+            by: agent("w1"),
+            task,
+            from,
+            to,
+            reason: None,
+            url: Some("https://example.org/1".into()),
+            supervisor: Some(agent("s1")),
+            mail: MailId(office.id()),
+        })
+    };
+    let begun = step(TaskState::Assigned, TaskState::InProgress);
+    let handed_over = step(TaskState::InProgress, TaskState::Review);
+    let feedback = CrewReturn {
+        by: agent("s1"),
+        task,
+        feedback: "more".into(),
+        worker: Some(agent("w1")),
+        mail: MailId(office.id()),
+    };
+    let steps = [
+        Command::TaskCreate(plan),
+        add("s1", AgentType::Supervisor, Some(epic)),
+        Command::EpicMove(under_way),
+        Command::EpicTaskAdd(Box::new(part)),
+        add("w1", AgentType::Worker, None),
+        Command::CrewAssign(Box::new(assign)),
+        begun,
+        handed_over,
+        Command::CrewReturn(feedback),
+        Command::TaskRemove { task },
+        Command::CrewFree { agent: agent("w1"), task },
+    ];
+    steps.into_iter().map(|step| (actor("human:ana"), step)).collect()
+}
