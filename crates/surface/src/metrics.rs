@@ -68,9 +68,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
 
 /// The text of `/metrics` for an exporter; must be called inside the runtime. Without its engine, when the command is over,
 /// the counts of tasks and waits are those of the last export.
-pub fn text(
-    engine: &Arc<Engine>,
-) -> impl Fn() -> BoxFuture<'static, String> + Send + Sync + use<> {
+pub fn text(engine: &Arc<Engine>) -> impl Fn() -> BoxFuture<'static, String> + Send + Sync + use<> {
     let (collected, engine) = (collected(), Arc::downgrade(engine));
     move || {
         let engine = engine.upgrade();
