@@ -28,6 +28,7 @@ mod runs;
 mod task;
 pub mod time;
 mod token;
+pub mod trace;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};

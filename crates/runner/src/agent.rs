@@ -6,6 +6,7 @@ mod judge;
 mod local;
 mod quiet_git;
 mod settings;
+mod traced;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -24,12 +25,14 @@ use callboard_engine::ports::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::budget::Budget;
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
 use crate::executor::{Chosen, ExecutorKind, ExecutorReport, ExecutorSettings, Ran, acp, command};
 use crate::live::Live;
+use crate::otlp::traceparent_here;
 use crate::printed::Printed;
 use crate::process::Leash;
 use crate::run_log::RunLog;
@@ -88,11 +91,22 @@ impl AgentRunner for LocalAgents {
         if let Repo::Git { url, .. } = &order.spec.repo {
             log.secrets.add_url(url);
         }
-        let outcome = self.attempt(&order, &*asks, &stop, &mut log).await;
+        let span = traced::run_span("patch", &order.job, order.attempt);
+        let attempt = self.attempt(&order, &*asks, &stop, &mut log);
+        let outcome = attempt.instrument(span.clone()).await;
         let summary = log.secrets.hidden(&outcome.summary).replace(['\n', '\r'], " ");
         log.note(&summary);
         let out = outcome.out.map(|out| log.secrets.hidden(&out));
         let usage = log.usage;
+        traced::run_ended(
+            &span,
+            usage,
+            match &outcome.verdict {
+                RunVerdict::Succeeded => Ok("succeeded"),
+                RunVerdict::Failed(_) => Err("failed"),
+                RunVerdict::Stopped => Ok("stopped"),
+            },
+        );
         let logs = log.finish(self.settings.artifact_bytes_max);
         RunReport { verdict: outcome.verdict, summary, patch: outcome.patch, out, logs, usage }
     }
@@ -152,6 +166,7 @@ impl LocalAgents {
             return Outcome::failed(FailReason::ExecutorError, summary);
         };
         note_choice(log, model, &chosen);
+        traced::run_by(&chosen.executor.name);
         let prepared = tokio::select! {
             biased;
             () = stop.cancelled() => return Outcome::stopped(),
@@ -372,11 +387,14 @@ fn note_choice(log: &mut RunLog, wanted: &str, chosen: &Chosen<'_>) {
     }
 }
 
-/// Variables of the run itself. They come after those of the settings, which cannot replace them.
+/// Variables of the run itself. They come after those of the settings, which cannot replace them. `TRACEPARENT` names the
+/// span of the run, while traces are exported.
 fn own_variables(job: &str, attempt: u32, scratch: &Path) -> Variables {
-    vec![
+    let mut own = vec![
         ("TMPDIR".into(), scratch.into()),
         ("CALLBOARD_JOB_ID".into(), job.into()),
         ("CALLBOARD_ATTEMPT".into(), attempt.to_string().into()),
-    ]
+    ];
+    own.extend(traceparent_here().map(|parent| ("TRACEPARENT".into(), parent.into())));
+    own
 }

@@ -11,8 +11,11 @@ use callboard_engine::ports::{
     RepositoryFault, RepositoryFound, Turn,
 };
 use callboard_engine::store::FileSpan;
+use callboard_engine::trace::SPANS;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use crate::confined::{CommandFault, ProjectCommand, ProjectCommands};
 use crate::git::GitFault;
@@ -88,6 +91,54 @@ impl CheckRunner for LocalChecks {
     }
 
     async fn run(&self, run: CheckRun, cancel: CancellationToken) -> Result<CheckRan, CheckFault> {
+        let span = tracing::trace_span!(
+            target: SPANS,
+            "check",
+            "callboard.task.id" = %run.task,
+            "callboard.check.index" = run.index,
+            "callboard.check.result" = Empty,
+            "error.type" = Empty,
+        );
+        let ran = self.ran(run, cancel).instrument(span.clone()).await;
+        let result = match &ran {
+            Ok(ran) if ran.passed() => "pass",
+            Ok(ran) if ran.timed_out => "timeout",
+            Ok(_) => "fail",
+            Err(CheckFault::Canceled) => "canceled",
+            Err(CheckFault::Infrastructure(_) | CheckFault::LeavesRepo) => "not_run",
+        };
+        span.record("callboard.check.result", result);
+        if matches!(result, "timeout" | "not_run") {
+            span.record("error.type", result);
+        }
+        ran
+    }
+
+    async fn read_log(
+        &self,
+        repo: &Path,
+        log: &str,
+        span: FileSpan,
+    ) -> Result<Option<LogPart>, CheckFault> {
+        let (repo, log) = (repo.to_owned(), log.to_owned());
+        let read = tokio::task::spawn_blocking(move || check_log::read(&repo, &log, span)).await;
+        let read =
+            read.map_err(|error| infrastructure(format!("reading a check log stopped: {error}")))?;
+        read.map_err(|error| infrastructure(format!("cannot read from {RUNS}: {error}")))
+    }
+
+    async fn prune_logs(&self, repo: &Path, older_than: Duration) {
+        let repo = repo.to_owned();
+        let pruned = tokio::task::spawn_blocking(move || check_log::prune(&repo, older_than));
+        if let Ok(Err(error)) = pruned.await {
+            tracing::warn!(%error, "cannot remove old check logs");
+        }
+    }
+}
+
+impl LocalChecks {
+    /// Runs a check. A failing check is an answer, and no fault.
+    async fn ran(&self, run: CheckRun, cancel: CancellationToken) -> Result<CheckRan, CheckFault> {
         if !self.checks_enabled {
             return Err(infrastructure("this server runs no commands"));
         }
@@ -130,27 +181,6 @@ impl CheckRunner for LocalChecks {
         ran.log = check_log::write(&run.repo, run.task, Timestamp::now(), &text)
             .map_err(|error| cannot_write_runs(&error))?;
         Ok(ran)
-    }
-
-    async fn read_log(
-        &self,
-        repo: &Path,
-        log: &str,
-        span: FileSpan,
-    ) -> Result<Option<LogPart>, CheckFault> {
-        let (repo, log) = (repo.to_owned(), log.to_owned());
-        let read = tokio::task::spawn_blocking(move || check_log::read(&repo, &log, span)).await;
-        let read =
-            read.map_err(|error| infrastructure(format!("reading a check log stopped: {error}")))?;
-        read.map_err(|error| infrastructure(format!("cannot read from {RUNS}: {error}")))
-    }
-
-    async fn prune_logs(&self, repo: &Path, older_than: Duration) {
-        let repo = repo.to_owned();
-        let pruned = tokio::task::spawn_blocking(move || check_log::prune(&repo, older_than));
-        if let Ok(Err(error)) = pruned.await {
-            tracing::warn!(%error, "cannot remove old check logs");
-        }
     }
 }
 

@@ -21,8 +21,9 @@ const SECRET_WORDS: [&str; 10] = [
 ];
 
 /// Prefixes that are never passed. `CALLBOARD_*` may hold a store's password and would make a nested `callboard` act as
-/// this server; `GIT_*` (a hook's GIT_DIR, GIT_INDEX_FILE) would point a check at another repository.
-const OUR_PREFIXES: [&str; 2] = ["CALLBOARD_", "GIT_"];
+/// this server; `GIT_*` (a hook's GIT_DIR, GIT_INDEX_FILE) would point a check at another repository; `OTEL_*` may hold a
+/// collector's key.
+const OUR_PREFIXES: [&str; 3] = ["CALLBOARD_", "GIT_", "OTEL_"];
 
 /// Variables for agents: where programs and the user's files are, and the language.
 const AGENTS: [&str; 8] = [
@@ -113,15 +114,17 @@ mod tests {
     #[test]
     fn an_agent_sees_what_its_executor_names() {
         let ours = ["PATH", "HOME", "USER", "LANG", "API_KEY", "GH_TOKEN", "CALLBOARD_STORE"];
-        let ours = ours.map(|name| (name.into(), "value".into())).into();
-        let named = ["GH_TOKEN", "CALLBOARD_STORE", "MISSING"].map(str::to_owned);
+        let ours = ours.into_iter().chain(["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME"]);
+        let ours = ours.map(|name| (name.into(), "value".into())).collect();
+        let named = ["GH_TOKEN", "CALLBOARD_STORE", "MISSING", "OTEL_SERVICE_NAME"];
+        let named = named.map(str::to_owned);
         let seen = for_agent(&ours, &named);
         let names = |variables: &Variables| {
             let names = variables.iter().map(|(name, _)| name.to_string_lossy().into_owned());
             names.collect::<Vec<_>>()
         };
         assert_eq!(names(&seen.base), ["PATH", "HOME", "LANG"]);
-        assert_eq!(names(&seen.named), ["GH_TOKEN"]);
+        assert_eq!(names(&seen.named), ["GH_TOKEN", "OTEL_SERVICE_NAME"]);
     }
 
     #[test]
@@ -141,6 +144,7 @@ mod tests {
             SSH_AUTH_SOCK            hidden
             GITHUB_TOKEN             hidden
             GIT_DIR                  hidden
+            OTEL_EXPORTER_OTLP_ENDPOINT hidden
             TEST_DATABASE            seen
             DEPLOY_TOKEN             seen
             CALLBOARD_STORE          hidden
@@ -176,6 +180,7 @@ mod tests {
             CALLBOARD_STORE          dropped
             GIT_DIR                  dropped
             GIT_INDEX_FILE           dropped
+            OTEL_EXPORTER_OTLP_HEADERS dropped
         ";
         for line in table.lines().filter(|line| !line.trim().is_empty()) {
             let (name, wanted) = line.trim().split_once(' ').expect("two columns");

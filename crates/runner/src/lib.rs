@@ -1,5 +1,5 @@
 //! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, embedding models, keys of
-//! token issuers, and boards that other processes serve.
+//! token issuers, boards that other processes serve, and collectors of traces and metrics.
 //!
 //! `process.rs` is the only place that spawns; all other files describe a `Program` and read how it ended. A program's
 //! result is data (`CheckRan`, `CheckFault`), never a panic.
@@ -23,6 +23,7 @@ mod head;
 mod issuer;
 mod live;
 mod merge;
+mod otlp;
 mod pair;
 mod placing;
 mod printed;
@@ -54,6 +55,7 @@ pub use confined::ProjectCommands;
 pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, PromptBy, RawExecutor};
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use issuer::{IssuerKeys, JwtIssuer, KeyTimes};
+pub use otlp::{Exporting, MetricsText, Telemetry};
 pub use pair::LocalPairs;
 pub use probe::{ProbeReport, probe, program_on_path};
 pub use recipe::Recipe;

@@ -241,7 +241,7 @@ impl Front {
         let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
         let action = found.tool.action_named(&arguments);
         // Unknown names are not measured: a client's text must not become a label.
-        let measured = Measured::start(found.tool.name);
+        let measured = Measured::start(found.toolset.name, found.tool.name);
         let mut op = context(found.tool.name);
         // A toolset that knows its callers judges them itself, before it repeats a kept answer.
         let callers = found.toolset.hooks.callers;

@@ -25,6 +25,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{any, get};
 use axum::{Extension, Json, Router};
 use callboard_domain::rights::Rights;
+use callboard_engine::trace;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -33,8 +34,8 @@ use crate::error::STORE_DAMAGED;
 use crate::front::Front;
 use crate::mcp::{Caller, McpOptions, McpRequest, SessionLimits, Streamable};
 use crate::places::TakenPlace;
-use crate::toolsets;
 use crate::web;
+use crate::{toolsets, traced};
 pub(crate) use connection::Connection;
 use gate::{Admitted, METADATA, Pass};
 pub use gate::{Gate, GateOptions};
@@ -126,7 +127,7 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .layer(middleware::from_fn_with_state(gate.clone(), judge_user));
     // A layer covers only the routes above it. Thus health checks and routes of toolsets stand outside the gate and
     // the check of hosts, and every route has the deadline for bodies.
-    mcp_routes(&options, mcp, doors.front_for)
+    let routes = mcp_routes(&options, mcp, doors.front_for)
         .merge(others)
         .layer(middleware::from_fn_with_state(gate, admit))
         .merge(before_sign_in)
@@ -134,7 +135,11 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .merge(own)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || ready.answer().await))
-        .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))
+        .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on));
+    match trace::is_on() {
+        true => routes.layer(middleware::from_fn(traced::page)),
+        false => routes,
+    }
 }
 
 /// A router with MCP alone, for the agents that this process started; must be called inside the runtime.

@@ -26,4 +26,5 @@ mod task_name;
 pub mod ticket;
 pub mod tool;
 pub mod toolsets;
+mod traced;
 pub mod web;

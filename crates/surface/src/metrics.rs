@@ -3,7 +3,7 @@
 //!
 //! Events are counted where they happen; this file has the counts of calls, sessions and streams, and the page that
 //! shows all counts. The counts cover every org, so a token needs the scope `metrics:read`, which no token has by
-//! default. Without that page nothing is collected and counting is free.
+//! default. An exporter sends the text of that page. Without page and exporter nothing is collected and counting is free.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use ::metrics::{
     set_global_recorder,
 };
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Router};
 use callboard_domain::board::stats::SPAN_BOUNDS_S;
@@ -21,10 +21,12 @@ use callboard_engine::context::{Principal, Scope};
 use callboard_engine::counts::QUEUE_WAIT;
 use callboard_engine::store::tally::BATCH_SIZE;
 use callboard_engine::{Engine, counts};
+use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::error::{CANCELED, INTERNAL_ERROR};
 use crate::http::refusal;
+use crate::traced;
 
 const TASKS: &str = "callboard_tasks";
 const CALLS: &str = "callboard_mcp_calls_total";
@@ -49,8 +51,38 @@ static COLLECTED: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// The route `/metrics`. It counts calls of this process, but tasks of the whole store; must be called inside the
 /// runtime.
-/// Without upkeep the observations of a server that is not scraped would pile up.
 pub fn routes(engine: Arc<Engine>) -> Router {
+    let collected = collected();
+    let metrics = async move |Extension(reader): Extension<Principal>| {
+        // Without tokens the reader is the local user.
+        match reader.token.map_or(Ok(()), |_| reader.judge("metrics", Scope::MetricsRead)) {
+            Ok(()) => {
+                let text = shown(&engine, collected).await;
+                ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
+            }
+            Err(no) => refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &no.message()),
+        }
+    };
+    Router::new().route("/metrics", get(metrics))
+}
+
+/// The text of `/metrics` for an exporter; must be called inside the runtime. Without its engine, when the command is over,
+/// the counts of tasks and waits are those of the last export.
+pub fn text(engine: &Arc<Engine>) -> impl Fn() -> BoxFuture<'static, String> + Send + Sync + use<> {
+    let (collected, engine) = (collected(), Arc::downgrade(engine));
+    move || {
+        let engine = engine.upgrade();
+        Box::pin(async move {
+            match engine {
+                Some(engine) => shown(&engine, collected).await,
+                None => collected.render(),
+            }
+        })
+    }
+}
+
+/// The recorder, with its upkeep: the observations of a server that is not scraped would pile up.
+fn collected() -> &'static PrometheusHandle {
     let collected = COLLECTED.get_or_init(collect);
     tokio::spawn(async {
         let mut tick = tokio::time::interval(UPKEEP);
@@ -59,14 +91,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
             collected.run_upkeep();
         }
     });
-    let metrics = async move |Extension(reader): Extension<Principal>| {
-        // Without tokens the reader is the local user.
-        match reader.token.map_or(Ok(()), |_| reader.judge("metrics", Scope::MetricsRead)) {
-            Ok(()) => show(&engine, collected).await,
-            Err(no) => refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &no.message()),
-        }
-    };
-    Router::new().route("/metrics", get(metrics))
+    collected
 }
 
 /// Installs the recorder and describes every metric of this file.
@@ -96,11 +121,11 @@ fn collect() -> PrometheusHandle {
     handle
 }
 
-/// The page. Tasks and waits are counted at the moment of a scrape, everything else where it happens.
-async fn show(engine: &Engine, collected: &PrometheusHandle) -> Response {
+/// All counts. Tasks and waits are counted at the moment of a scrape, everything else where it happens.
+async fn shown(engine: &Engine, collected: &PrometheusHandle) -> String {
     engine.count_waits();
     count_tasks(engine).await;
-    ([(header::CONTENT_TYPE, TEXT_FORMAT)], collected.render()).into_response()
+    collected.render()
 }
 
 /// Counts tasks. While the store cannot be read, the number is NaN.
@@ -130,7 +155,8 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn start(tool: &'static str) -> Self {
+    pub(crate) fn start(toolset: &'static str, tool: &'static str) -> Self {
+        traced::tool_found(toolset, tool);
         Self { tool, started: Instant::now(), code: None }
     }
 
@@ -145,6 +171,7 @@ impl Drop for Measured {
         let code = self
             .code
             .unwrap_or_else(|| if std::thread::panicking() { INTERNAL_ERROR } else { CANCELED });
+        traced::tool_answered(code);
         counter!(CALLS, "tool" => self.tool, "code" => code).increment(1);
         histogram!(CALL_SECONDS, "tool" => self.tool).record(self.started.elapsed().as_secs_f64());
     }

@@ -8,6 +8,8 @@ use callboard_domain::policy::Policy;
 use callboard_domain::rights::{AgentType, Lane, Rights};
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Progress};
+use callboard_runner::Telemetry;
+use callboard_surface::metrics;
 use tokio_util::sync::CancellationToken;
 
 use super::names::Names;
@@ -21,6 +23,8 @@ use crate::place::Place;
 pub struct Context {
     global: GlobalArgs,
     pub out: Out,
+    /// The export of traces and metrics, if the environment names a collector.
+    pub(super) telemetry: Option<Telemetry>,
     /// The names of the project that the command opened.
     names: OnceLock<Names>,
     /// Dropped when the runtime is over, and with it every open store.
@@ -28,8 +32,15 @@ pub struct Context {
 }
 
 impl Context {
-    pub(super) fn new(global: GlobalArgs, out: Out) -> Self {
-        Self { global, out, names: OnceLock::new(), last: Mutex::default() }
+    pub(super) fn new(global: GlobalArgs, out: Out, telemetry: Option<Telemetry>) -> Self {
+        Self { global, out, telemetry, names: OnceLock::new(), last: Mutex::default() }
+    }
+
+    /// Exports the metrics of this engine, if they are wanted.
+    pub(super) fn export_metrics(&self, engine: &Arc<Engine>) {
+        if let Some(telemetry) = self.telemetry.as_ref().filter(|known| known.wants_metrics()) {
+            telemetry.measure(Arc::new(metrics::text(engine)));
+        }
     }
 
     /// Drops this after everything else, so that a folder goes when no store in it is open any more: the server at which

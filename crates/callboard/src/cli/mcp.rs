@@ -167,6 +167,7 @@ impl ProjectWish {
             })),
         };
         let app = open.app;
+        context.export_metrics(&app.engine);
         if !self.hears_signals {
             signal::cancel_on_signal(&self.stop)?;
         }

@@ -76,6 +76,7 @@ mod worker;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use callboard_runner::Telemetry;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
@@ -224,17 +225,24 @@ pub fn run() -> ExitCode {
         let help = groups::command().render_help().to_string();
         return finish(&out, out.raw(&help));
     };
-    logging::start(command.log_level());
+    // Only servers export: a command of a person is over before a collector has heard of it.
+    let telemetry = if command.is_server() { Telemetry::of_environment() } else { None };
+    logging::start(command.log_level(), telemetry.as_ref());
     let runtime = match command.runtime() {
         Ok(runtime) => runtime,
         Err(error) => return finish(&out, Err(Failure::io("cannot start", &error))),
     };
-    let context = Context::new(cli.global, out);
+    let context = Context::new(cli.global, out, telemetry);
     let result = runtime.block_on(async {
-        match command.run(&context).await {
+        let exporting = context.telemetry.as_ref().map(Telemetry::start);
+        let result = match command.run(&context).await {
             Ok(()) => Ok(()),
             Err(failure) => Err(context.for_people(failure).await),
+        };
+        if let Some(exporting) = exporting {
+            exporting.finish().await;
         }
+        result
     });
     let code = finish(&out, result);
     runtime.shutdown_timeout(RUNTIME_END);
@@ -361,6 +369,10 @@ impl Command {
 
     fn is_http_server(&self) -> bool {
         matches!(self, Command::Serve(_) | Command::Up(_) | Command::Worker(_))
+    }
+
+    fn is_server(&self) -> bool {
+        self.is_http_server() || matches!(self, Command::Mcp(_))
     }
 
     fn log_level(&self) -> &'static str {

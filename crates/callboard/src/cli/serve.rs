@@ -110,6 +110,7 @@ impl Server {
         limits::open_files();
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
         trust::say(&context.out, &self.settings, &app);
+        context.export_metrics(&app.engine);
         let mut connection = context.connection(&self.scopes, None)?;
         let capped = self.rights.apply(&mut connection.rights);
         if let Some(words) = &capped {

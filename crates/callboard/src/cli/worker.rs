@@ -14,6 +14,7 @@ pub struct WorkerArgs {}
 
 pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Failure> {
     let open = context.open().await?;
+    context.export_metrics(open.engine());
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
     let working = open.app.work_until(&stop, Alert::Everybody).await?;

@@ -34,6 +34,7 @@ mod metrics;
 mod notify;
 mod office;
 mod one_agent;
+mod otlp;
 mod outage;
 mod pages;
 mod peer;

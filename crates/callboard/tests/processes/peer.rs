@@ -29,7 +29,8 @@ pub fn command(folder: &Path) -> Command {
 /// Keeps the machine's own settings from the program.
 pub fn clean(command: &mut Command, folder: &Path) {
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("CALLBOARD_") {
+        let is_setting = |prefix| name.to_string_lossy().starts_with(prefix);
+        if is_setting("CALLBOARD_") || is_setting("OTEL_") {
             command.env_remove(name);
         }
     }

@@ -11,8 +11,9 @@ use callboard_engine::ports::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
-use super::{LocalAgents, own_variables, quiet_git};
+use super::{LocalAgents, own_variables, quiet_git, traced};
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
 use crate::executor::mcp::BoardServer;
@@ -38,7 +39,9 @@ impl Workers for LocalAgents {
     ) -> WorkReport {
         let mut log = RunLog::default();
         log.note(format!("{}, attempt {}, executor {}", call.job, call.attempt, call.executor));
-        let end = match self.worked(&call, (up, printed, says), &*asks, &stop, &mut log).await {
+        let span = traced::run_span("work", &call.job, call.attempt);
+        let worked = self.worked(&call, (up, printed, says), &*asks, &stop, &mut log);
+        let end = match worked.instrument(span.clone()).await {
             Ok(end) => end,
             Err(words) => Worked::NotStarted(words),
         };
@@ -54,6 +57,16 @@ impl Workers for LocalAgents {
             Worked::Stopped => "stopped",
         });
         let usage = log.usage;
+        traced::run_ended(
+            &span,
+            usage,
+            match &end {
+                Worked::NotStarted(_) => Err("not_started"),
+                Worked::Failed(_) => Err("failed"),
+                Worked::Replied(_) => Ok("succeeded"),
+                Worked::Stopped => Ok("stopped"),
+            },
+        );
         WorkReport { end, logs: log.finish(self.settings.artifact_bytes_max), usage }
     }
 
@@ -99,6 +112,7 @@ impl LocalAgents {
         let executor = executor.ok_or_else(|| {
             format!("Executor '{}' is not known, or its program is not found", call.executor)
         })?;
+        traced::run_by(&executor.name);
         let folder = self.folder(&call.job, call.attempt).await?;
         // A reviewer gets no worktrees, the executor's reading command, and no writable folder but its scratch.
         let may_write = !call.worktrees.is_empty();

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use callboard_engine::context::{OpContext, Principal, Progress, ProgressReport, RETRY_KEY};
-use callboard_engine::{EngineError, Words};
+use callboard_engine::{EngineError, Words, trace};
 use rmcp::model::{CallToolResponse, CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
@@ -13,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::caught::caught;
 use super::tasks;
@@ -20,6 +22,7 @@ use crate::error;
 use crate::front::{Front, Unknown};
 use crate::retry::ToolRequest;
 use crate::tool::WAIT_INTERRUPTED;
+use crate::traced::{self, TRACEPARENT, Transport};
 
 /// How long a client that accepts a task as an answer waits for the answer itself.
 /// A call that ends within it needs no handle, which is a row of the store.
@@ -53,6 +56,18 @@ impl Requested<'_> {
         Some(ProgressPump::start(self.ctx.peer.clone(), token, self.closing.clone()))
     }
 
+    /// The span of the call for traces. The parent in `_meta` is that of the call; a header names that of the request.
+    fn span(&self) -> Span {
+        if !trace::is_on() {
+            return Span::none();
+        }
+        let request = self.ctx.extensions.get::<Parts>();
+        let header = request.and_then(|request| traced::parent_in(&request.headers));
+        let own = self.ctx.meta.get(TRACEPARENT).and_then(Value::as_str);
+        let transport = if request.is_some() { Transport::Http } else { Transport::Stdio };
+        traced::tool_call(transport, &self.principal.actor, own.or(header))
+    }
+
     /// The context of the call; `Front::ask` fills in the name of the tool.
     fn op(&self, cancel: CancellationToken, progress: Progress) -> OpContext {
         let mut op = OpContext::new(self.principal.clone(), "");
@@ -69,7 +84,12 @@ pub(super) async fn call(mut asked: Requested<'_>) -> Result<CallToolResult, Err
     let pump = asked.pump();
     let progress = pump.as_ref().map(ProgressPump::sink).unwrap_or_default();
     let op = asked.op(asked.ctx.ct.clone(), progress);
-    let answered = answer(asked.front, asked.name, asked.asked(), op).await;
+    let (span, request) = (asked.span(), asked.asked());
+    let answered = match span.is_disabled() {
+        true => answer(asked.front, asked.name, request, op).await,
+        // In a box, so that the usual future does not grow by a second one.
+        false => Box::pin(answer(asked.front, asked.name, request, op).instrument(span)).await,
+    };
     if let Some(pump) = pump {
         pump.finish().await;
     }
@@ -89,10 +109,11 @@ pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolRes
     let op = asked.op(cancel.clone(), heard_by(pump.as_ref(), words.clone()));
     let op = OpContext { tool, ..op };
     let mut work = {
-        let (front, op) = (asked.front.clone(), op.clone());
+        let (front, op, span) = (asked.front.clone(), op.clone(), asked.span());
         let (name, asked) = (asked.name.to_owned(), asked.asked());
         // A task of its own from the start: a future that this request owns could not go on without it.
-        tokio::spawn(async move { answer(&front, &name, asked, op).await })
+        let call = async move { answer(&front, &name, asked, op).await };
+        tokio::spawn(call.instrument(span))
     };
     let gone = &asked.ctx.ct;
     let done = tokio::select! {
