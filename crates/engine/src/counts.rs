@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use callboard_domain::refusal::Refusal;
 use callboard_store::{Applied, ApplyError, Taken, TasksByState, tally};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use crate::{Engine, EngineError};
 
@@ -17,10 +15,6 @@ const WAITS: &str = "callboard_waits";
 const WAIT_LOOKS: &str = "callboard_wait_looks_total";
 /// Public because the histogram's buckets are chosen by name elsewhere.
 pub const QUEUE_WAIT: &str = "callboard_queue_wait_seconds";
-
-/// Counting tasks reads every row, so it may take one part in 20 of the time: a count that took half a second is good
-/// for ten, one that took no time is never old.
-const COUNTING_SHARE: u32 = 20;
 
 static COLLECTED: AtomicBool = AtomicBool::new(false);
 
@@ -54,10 +48,6 @@ pub(crate) fn entry_given_up() {
     counter!(ENTRIES_GIVEN_UP).increment(1);
 }
 
-/// The last count of tasks, and until when it is good.
-#[derive(Default)]
-pub(crate) struct CachedCount(Mutex<Option<(Instant, TasksByState)>>);
-
 impl Engine {
     pub(crate) async fn count_wait(&self, taken: &Taken, applied: &Applied) {
         if !COLLECTED.load(Ordering::Relaxed) {
@@ -87,18 +77,8 @@ impl Engine {
         counter!(WAIT_LOOKS).absolute(self.wait_looks());
     }
 
-    /// How many tasks of the whole server are in which state, by a recent count.
+    /// How many tasks of the whole server are in which state, from kept counts.
     pub async fn tasks_by_state(&self) -> Result<TasksByState, EngineError> {
-        // Held while counting: concurrent callers share one count.
-        let mut counted = self.counted.0.lock().await;
-        let started = Instant::now();
-        if let Some((good_until, tasks)) = *counted
-            && started < good_until
-        {
-            return Ok(tasks);
-        }
-        let tasks = self.parts.store.tasks_by_state().await?;
-        *counted = Some((Instant::now() + started.elapsed() * COUNTING_SHARE, tasks));
-        Ok(tasks)
+        Ok(self.parts.store.tasks_by_state().await?)
     }
 }

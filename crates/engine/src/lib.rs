@@ -163,7 +163,6 @@ pub struct Engine {
     tails: task::event_follow::Tails,
     digests: knowledge::digest::Digests,
     embedding: knowledge::embed::Embedding,
-    counted: counts::CachedCount,
     newest_events: task::query::NewestEvents,
     origins: board::repository::Origins,
     long_calls: handle::Running,
@@ -198,7 +197,7 @@ impl Engine {
         let issued = issued
             .map(|issuer| Arc::new(issued::IssuedTokens::new(issuer, parts.home.org.clone())));
         parts.store.publish_to(waits.clone());
-        let (digests, embedding, counted, origins, long_calls, runs) = Default::default();
+        let (digests, embedding, origins, long_calls, runs) = Default::default();
         let (card_waits, files_seen) = (AtomicUsize::new(0), runs::look::FilesSeen::default());
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -207,7 +206,6 @@ impl Engine {
             tails: task::event_follow::Tails::default(),
             digests,
             embedding,
-            counted,
             newest_events: Default::default(),
             origins,
             long_calls,
