@@ -11,8 +11,12 @@ export const LIMITS = {
   threads: { share: 0.10, least: 4, words: 'threads' },
   connections: { share: 0.10, least: 4, words: 'connections to PostgreSQL' },
 };
-// The first part of the run, in which caches and pools fill, is not judged.
-export const WARM_UP = 0.25;
+// The first part of the run, in which caches and pools fill, is not judged. Each session keeps its last 64 answers, which
+// takes its agent about a minute.
+const WARM_UP = 0.25;
+const WARM_UP_S = 75;
+// What is left must last so long; a shorter run shows no growth.
+const JUDGED_S = 60;
 // Bytes for each finished task may rise by this share from one half to the next.
 export const DISK_RISE_MAX = 0.25;
 // A log of SQLite is folded into its database after 1,000 pages; a busy reader makes it longer for a while.
@@ -36,7 +40,10 @@ export function slope(points) {
   return slopes.length ? middle(slopes) : 0;
 }
 
-const warm = (samples) => samples.slice(Math.floor(samples.length * WARM_UP));
+function warm(samples) {
+  const from = Math.max(WARM_UP_S, samples.at(-1).at_s * WARM_UP);
+  return samples.filter((sample) => sample.at_s >= from);
+}
 
 // How much a figure grew over the judged part, and what it may.
 export function growth(samples, key) {
@@ -94,6 +101,8 @@ export function judgeHistory(notes, events) {
 
 // What the server used over time.
 export function judgeUse(samples, { postgres }) {
+  const lasts = samples.at(-1).at_s - Math.max(WARM_UP_S, samples.at(-1).at_s * WARM_UP);
+  if (lasts < JUDGED_S) return [{ name: 'growth', skipped: true, holds: true, seen: `a run of less than ${(WARM_UP_S + JUDGED_S) / 60} min does not show it` }];
   const grows = (key) => {
     const { grown, limit, window } = growth(samples, key);
     return check(`${LIMITS[key].words}: no growth`, { grown: Math.round(grown), limit: Math.round(limit), seconds: Math.round(window) }, grown <= limit);

@@ -77,6 +77,10 @@ const use = (change = () => {}) =>
 for (const postgres of [false, true]) {
   test(`a flat run passes, ${postgres ? 'PostgreSQL' : 'SQLite'}`, () => assert.deepEqual(failed(judgeUse(use(), { postgres })), []));
 }
+test('a short run is not judged by its growth', () => {
+  const [only, ...more] = judgeUse(use().slice(0, 20), { postgres: false });
+  assert.ok(only.skipped && more.length === 0);
+});
 const GROWS = {
   'anonymous memory: no growth': (sample, n) => (sample.anonymous += n * 400_000),
   'descriptors: no growth': (sample, n) => (sample.descriptors += n),

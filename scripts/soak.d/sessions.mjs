@@ -5,6 +5,7 @@
 // Prints a table. The server is one of its own, on SQLite in a temporary folder.
 
 import { mkdtempSync, rmSync } from 'node:fs';
+import { setMaxListeners } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -30,6 +31,7 @@ async function row(what, count) {
 }
 
 const over = new AbortController();
+setMaxListeners(STREAMS, over.signal);
 const clients = [];
 try {
   await server.start();
