@@ -2,12 +2,13 @@
 //! Agent Client Protocol report them in the answer to a prompt and in updates.
 
 use callboard_domain::runs::usage::RunUsage;
+use callboard_domain::surrogate::whole_pairs;
 use serde_json::Value;
 
 /// The usage in the output of a command: in the whole text, or in its last line that has one.
 pub(super) fn printed(text: &str) -> Option<RunUsage> {
     let of = |text: &str| {
-        let value: Value = serde_json::from_str(text.trim()).ok()?;
+        let value: Value = serde_json::from_slice(&whole_pairs(text.trim().as_bytes())).ok()?;
         match &value {
             Value::Array(items) => items.last().and_then(object),
             value => object(value),
