@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::arguments::Given;
+use crate::called::{Called, Unheard, refusal};
 use crate::ground::Ground;
 use crate::lanes::Lane;
 use crate::memory::Memory;
@@ -26,13 +27,6 @@ const REFUSALS: &[i64] = &[-32700, -32002, -32600, -32601, -32602];
 
 /// The reference has the codes that transcripts show. No transcript has a terminal that fails.
 const NOT_DOCUMENTED: &[&str] = &["SESSION_KILL_FAILED"];
-
-/// One call and its answer, as a failure prints them.
-struct Called {
-    method: &'static str,
-    params: Value,
-    answer: Value,
-}
 
 struct Player {
     lane: Lane,
@@ -264,45 +258,6 @@ impl Player {
             assert!(done * 2 >= tools.len(), "{:?}", self.outcomes);
         }
     }
-}
-
-impl Called {
-    fn line(&self) -> String {
-        let params = self.params.to_string();
-        let shown: String = params.chars().take(2_000).collect();
-        format!("{} {shown}", self.method)
-    }
-}
-
-/// Prints the call that was never answered.
-struct Unheard<'c>(&'c &'static str, &'c Value, &'c [Called]);
-
-impl Drop for Unheard<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
-        let params: String = self.1.to_string().chars().take(4_000).collect();
-        eprintln!("after {} calls, no good answer to: {} {params}", self.2.len(), self.0);
-    }
-}
-
-/// The code and the message of a refusal, of a tool or of the protocol.
-fn refusal(answer: &Value) -> Option<(String, String)> {
-    let said = |body: &Value| {
-        let code =
-            body["code"].as_str().map(str::to_owned).unwrap_or_else(|| body["code"].to_string());
-        (code, body["message"].as_str().unwrap_or_default().to_owned())
-    };
-    if let Some(error) = answer.get("error") {
-        return Some(said(error));
-    }
-    let content = &answer["result"]["structuredContent"];
-    if content["error"]["code"].is_string() {
-        return Some(said(&content["error"]));
-    }
-    let is_refused = answer["result"]["isError"] == true || content["success"] == false;
-    is_refused.then(|| said(content))
 }
 
 /// The address of a resource, that of none, or no address at all.

@@ -8,6 +8,7 @@
 mod arguments;
 #[path = "../cli/backlogs.rs"]
 mod backlogs;
+mod called;
 mod calls;
 mod config;
 mod forms;
@@ -25,6 +26,7 @@ mod parsers;
 #[allow(dead_code, reason = "the process tests use the rest")]
 mod peer;
 mod process;
+mod request_words;
 mod requests;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests use the rest")]
