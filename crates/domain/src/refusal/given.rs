@@ -7,9 +7,16 @@ use super::Refusal;
 /// Longer than any id, address or name that exists.
 const GIVEN_CHARS_MAX: usize = 200;
 
+/// Longer than any message of ours. A text that a message repeats is cut before; this is for the one that was forgotten.
+const MESSAGE_CHARS_MAX: usize = 1_500;
+
 /// A text of a caller for a message about it.
 pub fn brief(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(GIVEN_CHARS_MAX) {
+    cut(text, GIVEN_CHARS_MAX)
+}
+
+fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
     }
@@ -18,7 +25,8 @@ pub fn brief(text: &str) -> Cow<'_, str> {
 impl Refusal {
     /// The refusal with what the caller named cut to a length that no name has.
     pub fn brief(mut self) -> Self {
-        let given = match &mut self {
+        let (given, chars_max) = match &mut self {
+            Self::InvalidInput { message, .. } => (message, MESSAGE_CHARS_MAX),
             Self::TaskNotFound { task: given }
             | Self::ParentNotFound { task: given }
             | Self::DanglingDependency { task: given }
@@ -34,11 +42,11 @@ impl Refusal {
             | Self::PlanNotFound { plan: given }
             | Self::AgentNotFound { agent: given }
             | Self::MailNotFound { mail: given }
-            | Self::EpicNotFound { epic: given } => given,
+            | Self::EpicNotFound { epic: given } => (given, GIVEN_CHARS_MAX),
             _ => return self,
         };
-        if let Cow::Owned(cut) = brief(given) {
-            *given = cut;
+        if let Cow::Owned(short) = cut(given, chars_max) {
+            *given = short;
         }
         self
     }
