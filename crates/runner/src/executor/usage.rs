@@ -34,7 +34,8 @@ fn claude(value: &Value) -> Option<RunUsage> {
 fn gemini(value: &Value) -> Option<RunUsage> {
     let models = value["stats"]["models"].as_object()?;
     let all = |name: &str| sum(models.values().map(|model| &model["tokens"][name]));
-    let output = all("candidates").unwrap_or_default() + all("thoughts").unwrap_or_default();
+    let written = [all("candidates"), all("thoughts")];
+    let output = written.into_iter().flatten().fold(0, u64::saturating_add);
     Some(RunUsage { input_tokens: all("prompt")?, output_tokens: output, cost_micros: None })
 }
 
