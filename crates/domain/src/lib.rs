@@ -64,6 +64,7 @@ pub mod retry;
 pub mod review;
 pub mod rights;
 pub mod runs;
+pub mod surrogate;
 pub mod task;
 pub mod text;
 pub mod time;

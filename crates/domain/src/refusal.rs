@@ -5,7 +5,10 @@
 
 mod code;
 pub mod found;
+mod given;
 mod words;
+
+pub use given::brief;
 
 use crate::actor::Actor;
 use crate::board::card::ReviewState;

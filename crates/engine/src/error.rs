@@ -26,7 +26,7 @@ pub enum EngineError {
 
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self::Refused(refusal.brief())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use callboard_domain::hook::HookEvent;
+use callboard_domain::surrogate::whole_pairs;
 use serde_json::Value;
 
 use super::context::Context;
@@ -38,7 +39,8 @@ pub async fn cmd_hook(context: &Context, args: HookArgs) -> Result<(), Failure> 
     };
     let mut text = String::new();
     let read = std::io::stdin().lock().take(MESSAGE_BYTES_MAX).read_to_string(&mut text);
-    let message = match read.map(|_| serde_json::from_str::<Value>(&text)) {
+    let message = match read.map(|_| serde_json::from_slice::<Value>(&whole_pairs(text.as_bytes())))
+    {
         Ok(Ok(message)) => message,
         Ok(Err(_)) | Err(_) => Value::Null,
     };

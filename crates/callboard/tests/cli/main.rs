@@ -1,5 +1,6 @@
 //! The real binary as people and scripts use it: forms, exit codes, settings, places, goldens.
 
+mod backlogs;
 mod blocks;
 mod clients;
 mod commands;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_domain::runs::notes::exit_words;
+use callboard_domain::surrogate::whole_pairs;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -248,7 +249,7 @@ fn output(
 /// The field of the whole text, or of its last line that has the field: some programs print several objects.
 fn text_field(text: &str, field: &str) -> Option<String> {
     let of = |text: &str| {
-        let mut value: Value = serde_json::from_str(text.trim()).ok()?;
+        let mut value: Value = serde_json::from_slice(&whole_pairs(text.trim().as_bytes())).ok()?;
         if let Value::Array(items) = &mut value {
             value = items.pop()?;
         }

@@ -2,12 +2,13 @@
 //! Agent Client Protocol report them in the answer to a prompt and in updates.
 
 use callboard_domain::runs::usage::RunUsage;
+use callboard_domain::surrogate::whole_pairs;
 use serde_json::Value;
 
 /// The usage in the output of a command: in the whole text, or in its last line that has one.
 pub(super) fn printed(text: &str) -> Option<RunUsage> {
     let of = |text: &str| {
-        let value: Value = serde_json::from_str(text.trim()).ok()?;
+        let value: Value = serde_json::from_slice(&whole_pairs(text.trim().as_bytes())).ok()?;
         match &value {
             Value::Array(items) => items.last().and_then(object),
             value => object(value),
@@ -33,7 +34,8 @@ fn claude(value: &Value) -> Option<RunUsage> {
 fn gemini(value: &Value) -> Option<RunUsage> {
     let models = value["stats"]["models"].as_object()?;
     let all = |name: &str| sum(models.values().map(|model| &model["tokens"][name]));
-    let output = all("candidates").unwrap_or_default() + all("thoughts").unwrap_or_default();
+    let written = [all("candidates"), all("thoughts")];
+    let output = written.into_iter().flatten().fold(0, u64::saturating_add);
     Some(RunUsage { input_tokens: all("prompt")?, output_tokens: output, cost_micros: None })
 }
 

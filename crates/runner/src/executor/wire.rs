@@ -1,5 +1,6 @@
 //! JSON-RPC, one message a line, over the pipes of a program. This file does not interpret messages.
 
+use callboard_domain::surrogate::whole_pairs;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
@@ -90,8 +91,9 @@ impl Wire {
     }
 }
 
-fn read(line: &[u8]) -> Option<Message> {
-    let mut message: Value = serde_json::from_slice(line).ok()?;
+/// The message of a line; `None` for a line that is none.
+pub(super) fn read(line: &[u8]) -> Option<Message> {
+    let mut message: Value = serde_json::from_slice(&whole_pairs(line)).ok()?;
     let mut take = |name: &str| message.get_mut(name).map(Value::take);
     let (id, method) = (take("id"), take("method"));
     let method = method.and_then(|method| method.as_str().map(str::to_owned));

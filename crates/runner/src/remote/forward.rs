@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use callboard_domain::surrogate::whole_pairs;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::task::JoinSet;
@@ -41,11 +43,12 @@ pub async fn forward(
         while input.read_until(b'\n', &mut text).await.is_ok_and(|bytes| bytes > 0) {
             let words = text.trim_ascii();
             if !words.is_empty() {
-                match serde_json::from_slice::<Value>(words) {
+                match serde_json::from_slice::<Value>(&whole_pairs(words)) {
                     Ok(message) => line.take(message, &mut tasks).await,
                     Err(error) => {
                         let error = json!({"code": PARSE_ERROR, "message": error.to_string()});
-                        line.say(&json!({"jsonrpc": "2.0", "id": null, "error": error})).await;
+                        let id = id_of(words);
+                        line.say(&json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
                     }
                 }
             }
@@ -70,6 +73,16 @@ pub async fn forward(
         Met::Fault(fault) => Err(fault),
         Met::Nobody | Met::Board => Ok(()),
     }
+}
+
+/// The id of a line that is JSON by its grammar but cannot be read: its sender waits for an answer with that id.
+fn id_of(line: &[u8]) -> Value {
+    #[derive(Deserialize)]
+    struct Envelope {
+        id: Value,
+    }
+    let id = serde_json::from_slice(line).map(|Envelope { id }| id).unwrap_or_default();
+    if id.is_string() || id.is_number() { id } else { Value::Null }
 }
 
 /// What the forwarder knows of the server.

@@ -32,10 +32,16 @@ pub(crate) async fn migrate(connections: &Connections) -> Result<String, Trouble
     if let Some(schema) = &connections.address.schema {
         make_schema(connections, schema).await?;
     }
-    connections.run(&MIGRATION, |db| async move { migrate_within(&db).await }).await
+    let migrated = connections.run(&MIGRATION, |db| async move { migrate_within(&db).await });
+    let (schema, from) = migrated.await?;
+    if (1..latest()).contains(&from) {
+        tracing::info!(from, to = latest(), "the schema was migrated");
+    }
+    Ok(schema)
 }
 
-async fn migrate_within(db: &Db) -> Result<String, Trouble> {
+/// Returns the schema of the tables and the version that was there before.
+async fn migrate_within(db: &Db) -> Result<(String, u32), Trouble> {
     let row = read::one(db, "SELECT current_schema()::text", &[]).await?;
     let schema: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
     let schema = schema.ok_or_else(|| {
@@ -44,13 +50,13 @@ async fn migrate_within(db: &Db) -> Result<String, Trouble> {
                 .into(),
         )
     })?;
-    let found = version(db).await?;
+    let mut found = version(db).await?;
     refuse_newer(found)?;
     if found < latest() {
-        run_pending(db).await?;
+        found = run_pending(db).await?;
     }
     verify_checksums(db).await?;
-    Ok(schema)
+    Ok((schema, found))
 }
 
 /// Creates the schema only when it is missing: naming an existing one needs no right to create.
@@ -80,19 +86,22 @@ pub(crate) async fn version(db: &Db) -> Result<u32, Trouble> {
     Ok(row.map(|row| row.reader().count()).transpose()?.unwrap_or_default())
 }
 
-async fn run_pending(db: &Db) -> Result<(), Trouble> {
+/// Returns the version that was there before.
+async fn run_pending(db: &Db) -> Result<u32, Trouble> {
     db.batch_execute(ALONE).await?;
     db.batch_execute(
         "CREATE TABLE IF NOT EXISTS migrations (
              version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL)",
     )
     .await?;
+    // Read again: another process may have migrated the schema before this one had the lock, and it may be of a newer build.
     let found = version(db).await?;
+    refuse_newer(found)?;
     for migration in pending(found, latest()) {
         db.batch_execute(migration.sql(Postgres)).await?;
         json::insert(db, &migrations::values(migration, Postgres), "").await?;
     }
-    Ok(())
+    Ok(found)
 }
 
 async fn verify_checksums(db: &Db) -> Result<(), Trouble> {

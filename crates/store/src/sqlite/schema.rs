@@ -1,6 +1,6 @@
 //! Migrations of a file. An older file is backed up before it changes; a newer one is refused.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Result, Row, TransactionBehavior};
 
@@ -28,20 +28,32 @@ pub(crate) fn migrate(
     refuse_newer(found)?;
     if found < latest() {
         let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
-        // Read again: another process may have migrated the file while this one waited for its turn.
+        // Read again: another process may have migrated the file while this one waited for its turn, and it may be of a
+        // newer build.
         let found = version(db).map_err(from_sqlite)?;
-        if found > 0 && found < latest() {
+        refuse_newer(found)?;
+        let is_older = (1..latest()).contains(&found);
+        if is_older {
             back_up(db, path, found)?;
         }
         run(db, found, latest()).map_err(from_sqlite)?;
+        if is_older {
+            let (to, copy) = (latest(), copy_before(path, found));
+            tracing::info!(from = found, to, copy = %copy.display(), "the schema was migrated");
+        }
     }
     verify_checksums(db)
+}
+
+/// The name of the copy that is made before a file of this version changes.
+fn copy_before(path: &Path, version: u32) -> PathBuf {
+    with_suffix(path, &format!(".before-v{}", version + 1))
 }
 
 /// Keeps the file as it is beside itself, named after the first version that changes it. A second try replaces the
 /// copy of the first, because nothing was migrated in between.
 fn back_up(db: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
-    let copy = with_suffix(path, &format!(".before-v{}", version + 1));
+    let copy = copy_before(path, version);
     let part = Part::of(&copy);
     copy_into(db, part.path())?;
     part.replace().map_err(|error| cannot_write(&copy, &error))

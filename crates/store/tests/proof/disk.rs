@@ -120,10 +120,20 @@ impl Record {
     }
 }
 
+/// Told of each call that is about to change a file: the name of the file, and what happens to it.
+pub type Watch = Arc<dyn Fn(&str, &'static str) + Send + Sync>;
+
+/// Tells of every file of SQLite in this folder from now on, also of those that no disk records.
+pub fn watch(folder: &Path, watch: Watch) {
+    stand_before_the_machine();
+    lock(&VFS).watched.push((folder.canonicalize().unwrap(), watch));
+}
+
 /// What the functions below know of open files, by the address that SQLite gave each.
 #[derive(Default)]
 struct Vfs {
     disks: Vec<(PathBuf, Arc<Disk>)>,
+    watched: Vec<(PathBuf, Watch)>,
     open: HashMap<usize, Open>,
     /// Our table of functions for each table of the machine's VFS.
     tables: HashMap<usize, usize>,
@@ -134,7 +144,16 @@ struct Open {
     file: String,
     /// `None` for files that are not recorded.
     disk: Option<Arc<Disk>>,
+    watch: Option<Watch>,
     table: usize,
+}
+
+impl Open {
+    fn is_about_to(&self, what: &'static str) {
+        if let Some(watch) = &self.watch {
+            watch(&self.file, what);
+        }
+    }
 }
 
 static VFS: LazyLock<Mutex<Vfs>> = LazyLock::new(Mutex::default);
@@ -179,6 +198,12 @@ fn recorded(path: &Path) -> (Option<Arc<Disk>>, String) {
     (disk.filter(|_| !file.contains(".part-")), file)
 }
 
+fn watcher(path: &Path) -> Option<Watch> {
+    let vfs = lock(&VFS);
+    let of_folder = |(known, _): &&(PathBuf, Watch)| path.parent() == Some(known);
+    vfs.watched.iter().find(of_folder).map(|(_, watch)| watch.clone())
+}
+
 /// SAFETY: `name` is null or a C string, as SQLite promises for names of files.
 unsafe fn path_of(name: *const c_char) -> Option<PathBuf> {
     // SAFETY: as above.
@@ -202,6 +227,7 @@ unsafe extern "C" fn open(
             return opened;
         }
         let machine = (*file).pMethods;
+        let watch = path.as_deref().and_then(watcher);
         let (disk, file_name) = path.map_or((None, String::new()), |path| recorded(&path));
         if let Some(disk) = &disk {
             let mut record = lock(&disk.0);
@@ -224,7 +250,8 @@ unsafe extern "C" fn open(
             ours.xSync = Some(flush);
             Box::leak(Box::new(ours)) as *const ffi::sqlite3_io_methods as usize
         });
-        vfs.open.insert(file as usize, Open { file: file_name, disk, table: machine as usize });
+        let table_below = machine as usize;
+        vfs.open.insert(file as usize, Open { file: file_name, disk, watch, table: table_below });
         (*file).pMethods = table as *const ffi::sqlite3_io_methods;
         opened
     }
@@ -270,7 +297,9 @@ unsafe extern "C" fn write(
     count: c_int,
     at: i64,
 ) -> c_int {
-    let (Open { file: name, disk, .. }, machine) = found(file);
+    let (open, machine) = found(file);
+    open.is_about_to("write");
+    let Open { file: name, disk, .. } = open;
     // SAFETY: SQLite gives `count` bytes, and a struck write passes only a part of them on.
     unsafe {
         let write = (*machine).xWrite.unwrap();
@@ -293,7 +322,9 @@ unsafe extern "C" fn write(
 
 /// SAFETY: called by SQLite with an open file.
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {
-    let (Open { file: name, disk, .. }, machine) = found(file);
+    let (open, machine) = found(file);
+    open.is_about_to("truncate");
+    let Open { file: name, disk, .. } = open;
     // SAFETY: the arguments of SQLite go on as they came.
     let done = unsafe { (*machine).xTruncate.unwrap()(file, size) };
     if let Some(disk) = disk.filter(|_| done == ffi::SQLITE_OK) {
@@ -304,7 +335,9 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
 
 /// SAFETY: called by SQLite with an open file.
 unsafe extern "C" fn flush(file: *mut ffi::sqlite3_file, _flags: c_int) -> c_int {
-    let (Open { file: name, disk, .. }, _) = found(file);
+    let (open, _) = found(file);
+    open.is_about_to("flush");
+    let Open { file: name, disk, .. } = open;
     let Some(disk) = disk else { return ffi::SQLITE_OK };
     let mut record = lock(&disk.0);
     match record.strikes(&[Fault::Flush]) {
@@ -325,8 +358,13 @@ unsafe extern "C" fn delete(
     name: *const c_char,
     flush_folder: c_int,
 ) -> c_int {
+    // SAFETY: `name` comes from SQLite.
+    let path = unsafe { path_of(name) };
+    if let Some((path, watch)) = path.as_deref().and_then(|path| Some((path, watcher(path)?))) {
+        watch(&path.file_name().unwrap_or_default().to_string_lossy(), "delete");
+    }
     // SAFETY: the arguments of SQLite go on as they came; the folder is never flushed for real.
-    let (path, done) = unsafe { (path_of(name), (*below()).xDelete.unwrap()(vfs, name, 0)) };
+    let done = unsafe { (*below()).xDelete.unwrap()(vfs, name, 0) };
     let (disk, file) = path.map_or((None, String::new()), |path| recorded(&path));
     if let Some(disk) = disk.filter(|_| done == ffi::SQLITE_OK) {
         let mut record = lock(&disk.0);

@@ -1,4 +1,5 @@
-//! Proofs by chance: random commands on a disk that loses power or fails. docs/operate/reliability.md lists the claims.
+//! Proofs: random commands on a disk that loses power or fails, and upgrades of boards that earlier builds made.
+//! docs/operate/reliability.md lists the claims.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -16,3 +17,7 @@ mod seeded;
 #[path = "../it/skipped.rs"]
 mod skipped;
 mod story;
+mod upgrade;
+mod upgrade_board;
+mod upgrade_cuts;
+mod upgrade_kills;

@@ -1,4 +1,5 @@
-//! Randomness that can be repeated: everything a test chooses comes from one number, the seed of its round.
+//! Randomness that can be repeated: everything a test chooses comes from one number, the seed of its round. The tests
+//! with random input for the whole program use this file too.
 
 use std::ops::Range;
 
@@ -69,9 +70,10 @@ impl Drop for Round {
             let thread = std::thread::current();
             let test = thread.name().unwrap_or_default();
             let seed = self.0;
+            let (package, binary) = (env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"));
             eprintln!(
                 "failed with seed {seed}; repeat it with \
-                 {SEED}={seed} cargo test -p callboard-store --test proof {test}"
+                 {SEED}={seed} cargo test -p {package} --test {binary} {test}"
             );
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use callboard_domain::refusal::brief;
 use callboard_engine::context::Principal;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
@@ -188,7 +189,10 @@ pub(super) fn is_modern(ctx: &Context) -> bool {
 fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
         None => Ok(()),
-        Some(cursor) => Err(ErrorData::invalid_params(format!("unknown cursor: {cursor}"), None)),
+        Some(cursor) => {
+            let words = format!("unknown cursor: {}", brief(&cursor));
+            Err(ErrorData::invalid_params(words, None))
+        }
     }
 }
 

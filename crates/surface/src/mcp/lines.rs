@@ -4,15 +4,18 @@
 //! answer by itself. This one answers every bad line and survives it; `outbox` writes. No method of the protocol is
 //! interpreted here.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
+use callboard_domain::surrogate::whole_pairs;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, JsonRpcRequest,
     ProtocolVersion, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio_util::sync::CancellationToken;
@@ -128,9 +131,10 @@ where
     /// The message of a line; `None` for an empty line, and for one that was refused.
     fn parse(&self) -> Option<ClientJsonRpcMessage> {
         let line = self.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.line).trim_ascii();
-        if line.is_empty() {
-            return None;
-        }
+        if line.is_empty() { None } else { self.message(line) }
+    }
+
+    fn message(&self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         // Most lines are calls. The SDK's own type tries 13 kinds of requests before the call, and builds an error for each.
         if let Ok(call) = serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(line) {
             let request = ClientRequest::CallToolRequest(call.request);
@@ -140,6 +144,10 @@ where
             Ok(message) => return Some(message),
             Err(error) => error,
         };
+        // The text of a call may end in half of an emoji. That is no reason to refuse the call.
+        if let Cow::Owned(whole) = whole_pairs(line) {
+            return self.message(&whole);
+        }
         // JSON-RPC tells two faults apart: no JSON at all (-32700), and JSON that is no message (-32600).
         match serde_json::from_slice::<Value>(line) {
             Ok(value) => {
@@ -147,7 +155,7 @@ where
                 let id = id.unwrap_or(&Value::Null);
                 self.refuse(id, ErrorCode::INVALID_REQUEST, "not a JSON-RPC 2.0 message");
             }
-            Err(_) => self.refuse(&Value::Null, ErrorCode::PARSE_ERROR, &error.to_string()),
+            Err(_) => self.refuse(&id_of(line), ErrorCode::PARSE_ERROR, &error.to_string()),
         }
         None
     }
@@ -170,6 +178,17 @@ where
         }
         self.begun
     }
+}
+
+/// The id of a message that is JSON by its grammar but cannot be read, such as one that is nested too deeply: its sender waits
+/// for an answer with that id.
+pub(super) fn id_of(line: &[u8]) -> Value {
+    #[derive(Deserialize)]
+    struct Envelope {
+        id: Value,
+    }
+    let id = serde_json::from_slice(line).map(|Envelope { id }| id).unwrap_or_default();
+    if id.is_string() || id.is_number() { id } else { Value::Null }
 }
 
 /// Whether the SDK leaves its opening phase with this request.

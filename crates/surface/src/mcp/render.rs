@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::refusal::brief;
 use callboard_engine::error::EngineError;
 use rmcp::ErrorData;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
@@ -70,7 +71,7 @@ pub(super) fn failure(error: EngineError) -> ErrorData {
 pub(super) fn unknown(kind: &str, error: LookupError) -> ErrorData {
     match error {
         LookupError::Absent(Unknown(name)) => {
-            ErrorData::invalid_params(format!("unknown {kind}: {name}"), None)
+            ErrorData::invalid_params(format!("unknown {kind}: {}", brief(&name)), None)
         }
         LookupError::Failed(error) => failure(error),
     }
@@ -91,7 +92,7 @@ pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
     if let Some(retryable) = retryable {
         data["retryable"] = (*retryable).into();
     }
-    let mut message = format!("resource not found: {uri}");
+    let mut message = format!("resource not found: {}", brief(uri));
     if let Some(hint) = hint {
         data["hint"] = hint.as_str().into();
         // Many clients show only the message.

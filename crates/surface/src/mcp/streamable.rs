@@ -1,21 +1,24 @@
 //! MCP over HTTP: one request in, one response out. Routes, hosts and tokens belong to `http.rs`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use callboard_domain::surrogate::whole_pairs;
 use callboard_engine::context::Principal;
 use futures_util::StreamExt;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::McpOptions;
 use super::conformance::Fixtures;
 use super::handler::Handler;
 use super::identity::Caller;
+use super::lines::id_of;
 use super::sessions::{Full, Owner, SessionLimits, Sessions, SessionsFor, Streams};
 use super::subscriptions::Hearing;
 use crate::front::Front;
@@ -81,8 +84,8 @@ impl Streamable {
     /// exist.
     pub(crate) async fn handle(&self, asked: McpRequest) -> Response {
         let McpRequest { front, toolsets, caller, request } = asked;
-        let mut request = match self.read(request).await {
-            Ok(request) => request,
+        let (mut request, body) = match self.read(request).await {
+            Ok(read) => read,
             Err(refused) => return refused,
         };
         let owner = Owner { caller: caller.clone(), toolsets };
@@ -106,7 +109,7 @@ impl Streamable {
         }
         // Such a request had the right type; its body was not a message.
         if claims_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return unreadable();
+            return unreadable(&body);
         }
         let mut response = counted(response.map(Body::new));
         if ends_session && response.status() == StatusCode::ACCEPTED {
@@ -120,15 +123,22 @@ impl Streamable {
         response
     }
 
-    /// The request with its whole body: the SDK would report a truncated one as its own fault.
-    async fn read(&self, request: Request) -> Result<Request, Response> {
+    /// The request with its whole body: the SDK would report a truncated one as its own fault. Returns the body's bytes, too.
+    async fn read(&self, request: Request) -> Result<(Request, Bytes), Response> {
         if request.method() != Method::POST {
-            return Ok(request);
+            return Ok((request, Bytes::new()));
         }
         let (parts, body) = request.into_parts();
         let bytes_max = self.config.max_request_body_bytes;
         match whole(&parts.headers, body, bytes_max).await {
-            Ok(body) => Ok(Request::from_parts(parts, body.into())),
+            Ok(body) => {
+                let whole = match whole_pairs(&body) {
+                    Cow::Owned(whole) => Some(Bytes::from(whole)),
+                    Cow::Borrowed(_) => None,
+                };
+                let body = whole.unwrap_or(body);
+                Ok((Request::from_parts(parts, body.clone().into()), body))
+            }
             Err(Unread::TooLarge) => {
                 let words = format!("the body is larger than {bytes_max} bytes");
                 Err(no_message(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &words))
@@ -218,15 +228,20 @@ fn no_session() -> Response {
 }
 
 /// The SDK would call an unparsable body an unsupported media type.
-fn unreadable() -> Response {
-    no_message(StatusCode::BAD_REQUEST, PARSE_ERROR, "the body is not a JSON-RPC 2.0 message")
+fn unreadable(body: &[u8]) -> Response {
+    let words = "the body is not a JSON-RPC 2.0 message";
+    refused_message(StatusCode::BAD_REQUEST, &id_of(body), PARSE_ERROR, words)
 }
 
 /// The answer to a body that is no message, and so has no id.
 fn no_message(status: StatusCode, code: i32, message: &str) -> Response {
+    refused_message(status, &Value::Null, code, message)
+}
+
+fn refused_message(status: StatusCode, id: &Value, code: i32, message: &str) -> Response {
     let body = json!({
         "jsonrpc": "2.0",
-        "id": null,
+        "id": id,
         "error": { "code": code, "message": message },
     });
     (status, axum::Json(body)).into_response()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::fold;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::{Refusal, brief};
 use callboard_domain::runs::job::JobId;
 use callboard_engine::{At, EngineError, WorkJob, WorkWaited, WorkWish};
 use schemars::JsonSchema;
@@ -86,7 +86,8 @@ pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
 /// Judges the arguments of a start. The task's id may stand in them a second time, but must not differ.
 fn wish(task: &str, given: StartArguments) -> Result<WorkWish, Refusal> {
     if let Some(other) = given.task_id.filter(|other| other.trim() != task.trim()) {
-        let words = format!("arguments.task_id must be {}, got {other}", task.trim());
+        let words =
+            format!("arguments.task_id must be {}, got {}", brief(task.trim()), brief(&other));
         return Err(Refusal::invalid(words));
     }
     let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use callboard_domain::board::settings::BoardSettings;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::{Refusal, brief};
 use callboard_domain::time::Timestamp;
 use callboard_engine::{CardWait, CardWaited, EngineError, WaitEnd};
 use schemars::JsonSchema;
@@ -78,7 +78,8 @@ async fn tasks_wait(call: &Call<'_>, ids: &[String], given: &Given) -> Reply {
         Ok(asked) => asked,
         Err(refused) => return Ok(refusal(first, &refused)),
     };
-    let not_found = |task: &str| Refused("TASK_NOT_FOUND", format!("Task {task} not found"));
+    let not_found =
+        |task: &str| Refused("TASK_NOT_FOUND", format!("Task {} not found", brief(task)));
     let mut waits = Vec::with_capacity(ids.len());
     for id in ids {
         let Ok(task) = task_id(id) else { return Ok(refusal(id, &not_found(id))) };

@@ -80,7 +80,7 @@ impl Fault {
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
-        Self::Said(words::said(&refusal))
+        Self::Said(words::said(&refusal.brief()))
     }
 }
 

@@ -14,6 +14,7 @@ use axum::routing::any;
 use axum::{Json, Router};
 use callboard_domain::crew::AgentId;
 use callboard_domain::rights::{Lane, Rights};
+use callboard_domain::surrogate::whole_pairs;
 use callboard_engine::CrewRule;
 use callboard_engine::context::{OpContext, Principal};
 use serde_json::{Map, Value};
@@ -287,7 +288,7 @@ struct AuthorizedRequest {
 impl ExecuteRequest {
     /// Reads the body. Unknown fields are ignored.
     fn read(body: &Bytes) -> Result<Self, No> {
-        let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else {
+        let Ok(Value::Object(mut body)) = serde_json::from_slice(&whole_pairs(body)) else {
             return Err(No::input("Request body must be a JSON object"));
         };
         let mut text = |name: &str| match body.remove(name) {

@@ -2,7 +2,7 @@
 
 use callboard_domain::command::{MailReply, MailSend};
 use callboard_domain::crew::{AgentId, MailId};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::{Refusal, brief};
 use callboard_engine::store::MailSeen;
 use callboard_engine::{EngineError, MailFilter, MailPage};
 use schemars::JsonSchema;
@@ -130,7 +130,7 @@ pub(super) struct MailReplyRequest {
 /// Answers a mail. Only its recipient may, and the words of both refusals are the reference's.
 pub(super) async fn reply(seat: &Seat<'_>, args: MailReplyRequest) -> Data {
     let not_found = || {
-        let words = format!("Original mail with ID '{}' not found", args.original_mail_id);
+        let words = format!("Original mail with ID '{}' not found", brief(&args.original_mail_id));
         Fault::Said(Said::new(envelope::RESOURCE_NOT_FOUND, words).hint(hints::INBOX))
     };
     let original: MailId = args.original_mail_id.trim().parse().map_err(|_| not_found())?;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use callboard_domain::crew::{Agent, AgentId, decision};
 use callboard_domain::ids::Id;
+use callboard_domain::refusal::brief;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Scope};
@@ -181,7 +182,7 @@ async fn broke_before(
 }
 
 pub(super) fn unknown_agent(id: &str) -> Said {
-    Said::new(envelope::AGENT_NOT_FOUND, format!("Agent with ID '{id}' not found"))
+    Said::new(envelope::AGENT_NOT_FOUND, format!("Agent with ID '{}' not found", brief(id)))
 }
 
 /// The refusal of a tool by the caller's type.

@@ -1,7 +1,7 @@
 //! Knowledge: arguments and handlers of the tools that store and find it.
 
 use callboard_domain::knowledge::{EdgeKind, KnowledgeAsk, KnowledgeId};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::{Refusal, brief};
 use callboard_domain::time::Timestamp;
 use callboard_engine::{EngineError, KnowledgeDraft, Learning};
 use schemars::JsonSchema;
@@ -158,7 +158,8 @@ pub(super) async fn store_knowledge(call: &Call<'_>, args: Store) -> Reply {
 }
 
 fn expiry(text: &str) -> Result<Timestamp, Refusal> {
-    let words = || format!("expiresAt must be a time like 2026-06-21T10:00:00Z, got '{text}'");
+    let words =
+        || format!("expiresAt must be a time like 2026-06-21T10:00:00Z, got '{}'", brief(text));
     parse_rfc3339(text).ok_or_else(|| Refusal::invalid(words()))
 }
 
