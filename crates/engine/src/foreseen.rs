@@ -1,7 +1,8 @@
-//! What git said about merging the work in review. Kept in memory: lists name conflicts without asking git, and a
+//! What git said about merging the work in review. ForeseenMerge in memory: lists name conflicts without asking git, and a
 //! process that was just started knows nothing yet.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::board::why::WhyOutlook;
@@ -12,9 +13,13 @@ use tokio::time::Instant;
 
 /// The outlooks of tasks in review.
 #[derive(Default)]
-pub(crate) struct Foreseen(Mutex<HashMap<Id, Kept>>);
+pub(crate) struct Foreseen {
+    known: Mutex<HashMap<Id, ForeseenMerge>>,
+    /// The newest event when merges were last looked for.
+    heard: AtomicU64,
+}
 
-struct Kept {
+struct ForeseenMerge {
     /// When the task came into review. A later round is another question.
     phase_at: Timestamp,
     asked: Instant,
@@ -37,7 +42,7 @@ impl Foreseen {
     }
 
     pub fn keep(&self, task: &Task, outlook: Option<WhyOutlook>) {
-        let kept = Kept { phase_at: task.phase_at, asked: Instant::now(), outlook };
+        let kept = ForeseenMerge { phase_at: task.phase_at, asked: Instant::now(), outlook };
         self.known().insert(task.id.id, kept);
     }
 
@@ -51,7 +56,12 @@ impl Foreseen {
         self.known().clear();
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Id, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The newest event when merges were last looked for; `newest` takes its place.
+    pub fn heard_until(&self, newest: u64) -> u64 {
+        self.heard.swap(newest, Ordering::Relaxed)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Id, ForeseenMerge>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

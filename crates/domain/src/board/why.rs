@@ -557,35 +557,6 @@ impl Why {
         self
     }
 
-    /// What holds the task up in a word or two, for places without room for the line; `None` while nothing does.
-    pub fn brief(&self) -> Option<&'static str> {
-        match self.glyph {
-            WhyGlyph::Asks if self.is_about_others() => None,
-            WhyGlyph::Asks => Some("asks you"),
-            WhyGlyph::Silent if self.is_about_others() => None,
-            WhyGlyph::Silent => Some("silent"),
-            WhyGlyph::Fails => Some("check fails"),
-            WhyGlyph::Conflict => Some("conflict"),
-            WhyGlyph::Stuck => Some("stuck"),
-            WhyGlyph::Review if self.is_about_others() => None,
-            WhyGlyph::Review => Some("waits for you"),
-            WhyGlyph::Merge => Some("approved"),
-            WhyGlyph::Waits
-            | WhyGlyph::Next
-            | WhyGlyph::Free
-            | WhyGlyph::Held
-            | WhyGlyph::Works
-            | WhyGlyph::Says
-            | WhyGlyph::Done
-            | WhyGlyph::Canceled => None,
-        }
-    }
-
-    /// Whether the line names another task, which it then is about.
-    fn is_about_others(&self) -> bool {
-        self.words.iter().any(|part| matches!(part, WhyPart::Task(_)))
-    }
-
     /// The line as plain text.
     pub fn line(&self) -> String {
         let part = |part: &WhyPart| match part {

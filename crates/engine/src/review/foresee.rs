@@ -1,14 +1,16 @@
 //! The loop that asks git how merges of the work in review would go, so that the board and the inbox name conflicts
 //! before a person opens the review.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::board::card::Card;
 use callboard_domain::board::column::Column;
 use callboard_domain::board::why::WhyOutlook;
+use callboard_domain::event::EventName;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
-use callboard_store::ColumnsQuery;
+use callboard_store::{BackQuery, ColumnsQuery};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
@@ -59,6 +61,9 @@ impl Engine {
         let rows = pages.into_iter().flat_map(|page| page.rows);
         let mut tasks: Vec<Task> = rows.map(|row| row.task).collect();
         self.foreseen.keep_only(&tasks);
+        if self.was_merged(&org).await? {
+            self.foreseen.forget();
+        }
         tasks.sort_by_key(|task| task.phase_at);
         let is_due = |task: &Task| {
             self.foreseen.asked(task).is_none_or(|asked| asked.elapsed() >= ASK_AGAIN_AFTER)
@@ -77,6 +82,17 @@ impl Engine {
             self.foreseen.keep(task, outlook);
         }
         Ok(())
+    }
+
+    /// Whether work was merged since the last look, here or by another process. Only events since then are searched.
+    async fn was_merged(&self, org: &Arc<str>) -> Result<bool, EngineError> {
+        let newest = self.last_seq_in(org).await?;
+        let after = self.foreseen.heard_until(newest);
+        let names = Some(vec![EventName::ReviewMerged]);
+        let merges = BackQuery { names, after, ..BackQuery::of(org.clone(), 1) };
+        // The first look knows nothing that could be forgotten.
+        let is_searched = 0 < after && after < newest;
+        Ok(is_searched && !self.parts.store.events_back(merges).await?.is_empty())
     }
 
     /// How merging the committed work would go, in all repositories together; `None` if git cannot say.

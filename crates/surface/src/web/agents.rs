@@ -358,7 +358,7 @@ fn row(page: &Page, seen: &ActorSeen, now: Timestamp) -> Markup {
             @if page.acts() {
                 td { @if let Some((agent, _)) = crew {
                     a.button.button-bare.button-small href={ "/mail?to=" (agent.id) "#write" } {
-                        (icon("mail")) "Write" span.hidden { " to " (agent.id) }
+                        (icon("mail")) "Write to " (agent.id)
                     }
                 } }
             }

@@ -447,11 +447,10 @@ fn fields(
                 div.field {
                     label for="priority" { "Priority, smaller first" }
                     input.input #priority name="priority" type="number" min="0" max="1000" step="1" list="priorities"
-                        value=(form.priority.unwrap_or(DEFAULT_PRIORITY)) aria-describedby="priority-hint";
+                        value=(form.priority.unwrap_or(DEFAULT_PRIORITY));
                     datalist #priorities { @for known in [PlannedPriority::High, PlannedPriority::Medium, PlannedPriority::Low] {
                         option value=(known.number()) { (known.word()) }
                     } }
-                    p.faint #priority-hint { "100 high, 500 medium, 900 low" }
                 }
                 div.field {
                     label for="epic" { "Part of" }
