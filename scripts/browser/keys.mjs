@@ -78,6 +78,13 @@ await lane('keys', async (browser) => {
     await tab.page.keyboard.press('Control+k');
     await tab.page.keyboard.type(words);
   };
+  await tab.goto('/board');
+  await tab.page.keyboard.press('/');
+  await tab.page.keyboard.type('greet');
+  const letters = await palette('input').inputValue();
+  report('no letter that follows / at once is lost', letters === 'greet', letters);
+  await tab.page.keyboard.press('Escape');
+
   await tab.goto(`/tasks/${board.task('Greet in three languages')}/review`);
   await search('approve');
   await palette('[data-here] button >> text=Approve').first().waitFor({ timeout: SOON });

@@ -24,6 +24,7 @@ const PAGES = [
   '/mail',
   '/mail?all=1',
   '/mail?box=agents',
+  '/mail?to=lead',
   '/mail/{a letter}',
   '/mail/{a letter about a task}',
   '/jobs',
@@ -71,6 +72,9 @@ const IDS = {
   'an agent': () => 'lead',
 };
 
+// The loop that asks git looks every 5 s.
+const CONFLICT_WITHIN = 15_000;
+
 const job = (board, state) => {
   const found = board.json('job', 'list').works.find((one) => one.state === state);
   if (!found) throw new Error(`no job is ${state}`);
@@ -115,6 +119,42 @@ await lane('pages', async (browser) => {
       }
       await tab.close();
     }
+  }
+
+  // Git is asked in the background how the work in review would merge; the lists name its conflicts.
+  const lists = await Tab.open(browser, board);
+  for (const [path, words] of [['/board', 'Conflicts with main in 1 file'], ['/?kind=review', '1 file conflicts']]) {
+    let seen = false;
+    for (const end = Date.now() + CONFLICT_WITHIN; !seen && Date.now() < end; ) {
+      await lists.goto(path);
+      seen = await lists.shows(words, 500);
+    }
+    report(`${path} names a conflict before the review is opened`, seen, words);
+  }
+  // A question is no silence, however long it waits for its answer.
+  await lists.goto('/board');
+  const waiter = await lists.page.locator('.card', { hasText: 'Announce version 1.0' }).textContent();
+  report('a task behind a question says so', waiter.includes('which asks you'), waiter);
+  await lists.goto('/tasks/NOTHING-77');
+  const way = await lists.page.locator('a[href="/search?q=NOTHING-77"]').count();
+  report('a page that is missing names what was looked for', (await lists.shows('NOTHING-77')) && way === 1, way);
+  await lists.close();
+
+  // The panels of verbs are closed on every page above.
+  for (const theme of THEMES) {
+    const tab = await Tab.open(browser, board, { theme });
+    for (const [name, path] of [['review', '/review'], ['task', '']]) {
+      await tab.goto(`/tasks/${board.task('Greet in three languages')}${path}`);
+      const panels = tab.page.locator('main details.verb:visible > summary');
+      const barriers = [];
+      for (let at = 0; at < (await panels.count()); at += 1) {
+        await panels.nth(at).click();
+        barriers.push(...(await tab.barriers()));
+        await tab.page.keyboard.press('Escape');
+      }
+      report(`the panels of the ${name} ${theme}`, barriers.length === 0 && (await panels.count()) > 0, barriers);
+    }
+    await tab.close();
   }
 
   const plain = await Tab.open(browser, board, { script: false });

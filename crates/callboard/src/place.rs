@@ -25,6 +25,15 @@ impl Place {
         }
     }
 
+    /// The place for a client's server. A variable that names no folder is not a fault here: the server then answers
+    /// without a project and says where it looked.
+    pub fn for_client() -> Result<Option<Self>, Failure> {
+        match named_root() {
+            Some(root) if root.canonicalize().is_err() => Ok(None),
+            _ => Self::find(),
+        }
+    }
+
     /// The first place upwards from a folder that a client names.
     pub fn of_folder(folder: &Path) -> Option<Self> {
         Self::above(&main_checkout_of(&folder.canonicalize().ok()?))
@@ -32,7 +41,13 @@ impl Place {
 
     /// Where `find` looks, in words.
     pub fn looked_at() -> Result<String, Failure> {
-        Ok(match root_variable()? {
+        Ok(match named_root() {
+            Some(root) if !root.exists() => {
+                format!(
+                    "in {}, which {ROOT_VARIABLE} names and which does not exist",
+                    root.display()
+                )
+            }
             Some(root) => format!("in {}, which {ROOT_VARIABLE} names", root.display()),
             None => format!("in {} or in any folder above it", working_directory()?.display()),
         })
@@ -79,11 +94,12 @@ pub fn missing() -> Failure {
     Failure::new(Exit::NotFound, "PROJECT_NOT_FOUND", message).hint("callboard init")
 }
 
+fn named_root() -> Option<PathBuf> {
+    std::env::var_os(ROOT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 fn root_variable() -> Result<Option<PathBuf>, Failure> {
-    let Some(given) = std::env::var_os(ROOT_VARIABLE).filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
-    let given = PathBuf::from(given);
+    let Some(given) = named_root() else { return Ok(None) };
     given.canonicalize().map(Some).map_err(|error| {
         Failure::usage(format!("{ROOT_VARIABLE}={} cannot be opened: {error}", given.display()))
     })

@@ -150,7 +150,8 @@ fn at_end(facts: &HookFacts) -> HookAnswer {
     }
     let open = facts.held.iter().map(task_words).collect::<Vec<_>>().join(", ");
     HookAnswer::GoOn(format!(
-        "You still hold {open}. Finish the task, or release it if you cannot go on; then stop."
+        "You still hold {open}. Finish the task. If you cannot go on, cancel its session with the reason, or release \
+         the task if it has no session; then stop."
     ))
 }
 

@@ -68,6 +68,9 @@ pub fn is_error(line: &str) -> bool {
         ["error", "fail", "failed", "failure", "fatal", "panicked", "traceback", "exception"];
     // "0 failed" and "no errors" report a success.
     const NONE: [&str; 4] = ["0", "no", "without", "zero"];
+    if says_exit(line) {
+        return true;
+    }
     if !may_be_error(line) {
         return false;
     }
@@ -83,6 +86,13 @@ pub fn is_error(line: &str) -> bool {
         before = word;
     }
     line.contains(['✗', '✘'])
+}
+
+/// Whether a note of the server says that an agent's program ended with a code of failure.
+fn says_exit(line: &str) -> bool {
+    let note = line.strip_prefix("callboard: ");
+    let code = note.and_then(|note| note.split_once(" exited with code ")).map(|(_, code)| code);
+    code.is_some_and(|code| !code.starts_with('0'))
 }
 
 /// Whether a line can be one of `is_error`, at a glance: each of its words has one of these pairs of letters, and each of
@@ -164,12 +174,20 @@ mod tests {
             "1 failure",
             "Traceback (most recent call last):",
             "an exception was thrown",
+            "callboard: Executor 'script' exited with code 3: no dictionary",
         ] {
             assert!(is_error(line), "{line}");
         }
-        for line in
-            ["", "test it ... ok", "0 failed", "no errors", "mirrored", "terror", "failsafe on"]
-        {
+        for line in [
+            "callboard: it exited with code 0",
+            "",
+            "test it ... ok",
+            "0 failed",
+            "no errors",
+            "mirrored",
+            "terror",
+            "failsafe on",
+        ] {
             assert!(!is_error(line), "{line}");
         }
     }

@@ -11,6 +11,7 @@ pub mod context;
 pub mod counts;
 mod crew;
 pub mod error;
+mod foreseen;
 mod handle;
 pub mod ids;
 mod issued;
@@ -178,6 +179,7 @@ pub struct Engine {
     reports: crew::report::Reports,
     pull_turns: std::sync::Mutex<pulls::track::PullTurns>,
     merging: review::merging::Merging,
+    foreseen: foreseen::Foreseen,
     /// Notified when merges may have become unwanted, so that forges are told soon.
     pulls_unwanted: tokio::sync::Notify,
     nudges: background::Nudges,
@@ -219,6 +221,7 @@ impl Engine {
             reports: Default::default(),
             pull_turns: Default::default(),
             merging: Default::default(),
+            foreseen: Default::default(),
             pulls_unwanted: Default::default(),
             nudges: Default::default(),
         })

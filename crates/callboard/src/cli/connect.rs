@@ -1,6 +1,7 @@
 //! The part of `callboard init` that connects the agents of this machine, and takes the connection out again.
 
 use std::io::{BufRead, IsTerminal};
+use std::net::IpAddr;
 use std::path::Path;
 
 use callboard_runner::program_on_path;
@@ -49,6 +50,11 @@ pub struct Connected {
 }
 
 impl ConnectArgs {
+    /// Whether the user said which clients are meant.
+    pub fn names_clients(&self) -> bool {
+        !self.clients.is_empty()
+    }
+
     /// Whether only files of clients are meant, and no project.
     pub fn is_without_project(&self) -> bool {
         self.remove || self.global || self.server.is_some()
@@ -63,7 +69,7 @@ impl ConnectArgs {
         let asks = !self.yes && !context.out.json && is_terminal();
         let chosen = self.chosen(asks)?;
         if self.remove {
-            let clients = if chosen.is_empty() { CLIENTS.iter().collect() } else { chosen };
+            let clients = if self.clients.is_empty() { CLIENTS.iter().collect() } else { chosen };
             let plan = FilesPlan::to_remove(&root, &removed(&clients, root.scope))?;
             return Ok(PlannedConnection {
                 plan,
@@ -71,10 +77,11 @@ impl ConnectArgs {
                 asks,
                 question: "Remove this?",
                 notes: Vec::new(),
+                below: self.below(),
             });
         }
         let mut notes = Vec::new();
-        let mut files = clients::files(&chosen, root.scope, &self.reach()?);
+        let mut files = clients::files(&chosen, &root, &self.reach()?);
         if self.hooks {
             files.extend(chosen.iter().filter_map(|client| client.hook_file(root.scope)));
         }
@@ -88,8 +95,19 @@ impl ConnectArgs {
         if self.server.is_none() && program_on_path(clients::SERVER).is_none() {
             notes.push("callboard is not on PATH, so agents cannot start it; put it there");
         }
+        if self.hooks && self.server.is_some() && Place::find()?.is_none() {
+            notes.push(
+                "the hooks do nothing here yet: they read a project, and this folder has no .callboard",
+            );
+        }
         let plan = FilesPlan::to_connect(&root, &files)?;
-        Ok(PlannedConnection { plan, clients: chosen, asks, question: "Write this?", notes })
+        let (question, below) = ("Write this?", self.below());
+        Ok(PlannedConnection { plan, clients: chosen, asks, question, notes, below })
+    }
+
+    /// What stands before a path for people: the user's own files are not below the current folder.
+    pub fn below(&self) -> &'static str {
+        if self.global { "~/" } else { "" }
     }
 
     /// The clients that were named, or that are installed if the user can be asked.
@@ -108,28 +126,56 @@ impl ConnectArgs {
         let typed = typed.trim_end_matches('/');
         let (scheme, rest) = typed.split_once("://").unwrap_or_default();
         let host = rest.split('/').next().unwrap_or_default();
-        if !matches!(scheme, "http" | "https") || host.is_empty() || host.contains('@') {
+        if host.contains('@') {
+            let words = "--server must not hold a user or a password: the files are committed";
+            return Err(Failure::usage(words)
+                .hint("leave out the part before @; a token goes into a variable of each user"));
+        }
+        if !matches!(scheme, "http" | "https") || host.is_empty() {
             return Err(Failure::usage(format!("--server '{typed}' is not an http(s) address"))
                 .hint("--server https://board.example.org"));
         }
         let url = if rest.contains('/') { typed.to_owned() } else { format!("{typed}/mcp") };
-        let is_loopback = ["127.", "localhost", "[::1]"].iter().any(|name| host.starts_with(name));
         let token_variable = match &self.token_variable {
+            Some(name) if !is_variable(name) => {
+                // The value is not repeated: it may be the token itself.
+                let words = "--token-variable is not the name of a variable";
+                return Err(Failure::usage(words).hint(
+                    "--token-variable BOARD_TOKEN; the files hold the name, never the token",
+                ));
+            }
             Some(name) => Some(name.clone()),
-            None => (!is_loopback).then(|| TOKEN_VARIABLE.to_owned()),
+            None => (!is_loopback(host)).then(|| TOKEN_VARIABLE.to_owned()),
         };
         Ok(ServerReach::Http { url, token_variable })
     }
 }
 
+/// Whether a host, perhaps with a port, is this machine.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+}
+
 /// Every file that may hold something of ours for these clients.
 fn removed(clients: &[&'static Client], scope: FileScope) -> Vec<ClientFile> {
-    let mut files = clients::files(clients, scope, &ServerReach::Stdio);
-    files.extend(clients.iter().filter_map(|client| client.hook_file(scope)));
-    let is_all = clients.len() == CLIENTS.len();
+    let servers = clients.iter().flat_map(|client| client.server_files(scope, &ServerReach::Stdio));
+    let hooks = clients.iter().filter_map(|client| client.hook_file(scope));
+    let mut files: Vec<_> = servers.chain(hooks).collect();
+    let is_project = scope == FileScope::Project;
     // The block for agents serves every client.
-    files.retain(|file| is_all || *file != clients::for_agents());
-    if scope == FileScope::Project && clients.iter().any(|client| client.name == "claude") {
+    if is_project && clients.len() == CLIENTS.len() {
+        files.push(clients::for_agents());
+    }
+    if is_project && clients.iter().any(|client| client.name == "claude") {
         files.push(clients::for_claude());
     }
     files
@@ -150,8 +196,12 @@ pub fn installed() -> Vec<&'static Client> {
     CLIENTS.iter().filter(is_here).collect()
 }
 
-/// Whether there is a CLAUDE.md that does not read AGENTS.md.
+/// Whether there is a CLAUDE.md that does not read AGENTS.md. A link between the two makes them one file.
 fn lacks_import(root: &FilesRoot) -> Result<bool, Failure> {
+    let real = |name: &str| root.folder.join(name).canonicalize().ok();
+    if real("CLAUDE.md").is_some_and(|file| Some(file) == real("AGENTS.md")) {
+        return Ok(false);
+    }
     let text = root.read(Path::new("CLAUDE.md"))?;
     Ok(text.is_some_and(|text| !text.lines().any(|line| line.trim() == "@AGENTS.md")))
 }
@@ -168,6 +218,7 @@ pub struct PlannedConnection {
     question: &'static str,
     /// Words for the user once something was written.
     notes: Vec<&'static str>,
+    below: &'static str,
 }
 
 impl PlannedConnection {
@@ -178,7 +229,7 @@ impl PlannedConnection {
             return Ok(Connected { clients, files: Vec::new() });
         }
         if self.asks {
-            show(out, &self.plan);
+            show(out, &self.plan, self.below);
             if !is_granted(out, self.question)? {
                 out.note("no file of an agent was written");
                 return Ok(Connected::default());
@@ -192,14 +243,15 @@ impl PlannedConnection {
     }
 }
 
-fn show(out: &Out, plan: &FilesPlan) {
+fn show(out: &Out, plan: &FilesPlan, below: &str) {
     for change in plan.changes() {
         let verb = match (&change.before, &change.after) {
             (None, _) => "new",
             (_, None) => "removed",
             _ => "changed",
         };
-        out.note(&out.styled(Style::Bold, &format!("{} ({verb})", change.path.display())));
+        let path = format!("{below}{}", change.path.display());
+        out.note(&out.styled(Style::Bold, &format!("{path} ({verb})")));
         for line in clients::shown(change) {
             out.note(&format!("  {line}"));
         }

@@ -1,6 +1,6 @@
 //! `callboard hook`.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 
 use callboard_domain::hook::HookEvent;
 use callboard_domain::surrogate::whole_pairs;
@@ -18,7 +18,8 @@ const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 /// Clients call this with a message on standard input; `callboard init --hooks` writes their hook
 /// files. Says at the start of a session which task is at hand, refuses edits outside the worktree
 /// of the task that the agent holds, sends heartbeats, and reminds an agent that stops early.
-/// Outside of a project, and on any fault, it does nothing.
+/// Outside of a project, and on any fault, it does nothing. The exit code is 0 even for wrong
+/// arguments, because clients take another one as a refusal.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard hook session-start --client claude </dev/null")]
 pub struct HookArgs {
@@ -34,11 +35,18 @@ pub async fn cmd_hook(context: &Context, args: HookArgs) -> Result<(), Failure> 
     let (Some(event), Some(shape)) =
         (HookEvent::parse(&args.event), ClientShape::find(&args.client))
     else {
-        let words = format!("--client '{}' has no hooks", args.client);
-        return Err(Failure::usage(words).hint("callboard hook --help"));
+        // No failure: clients take exit code 2 of a hook as a refusal.
+        let words = format!("callboard hook: --client '{}' has no hooks", args.client);
+        context.out.note(&words);
+        return Ok(());
     };
     let mut text = String::new();
-    let read = std::io::stdin().lock().take(MESSAGE_BYTES_MAX).read_to_string(&mut text);
+    let input = std::io::stdin();
+    let read = match input.is_terminal() {
+        // A person who tries the command has no message to type.
+        true => Ok(0),
+        false => input.lock().take(MESSAGE_BYTES_MAX).read_to_string(&mut text),
+    };
     let message = match read.map(|_| serde_json::from_slice::<Value>(&whole_pairs(text.as_bytes())))
     {
         Ok(Ok(message)) => message,

@@ -10,6 +10,8 @@ use serde_json::json;
 
 use super::connect::{ConnectArgs, Connected};
 use super::context::Context;
+use super::repository::{self, FIRST_COMMIT};
+use crate::clients::CLIENTS;
 use crate::compose::App;
 use crate::output::{Failure, Object};
 use crate::place::Place;
@@ -74,6 +76,13 @@ pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> 
     context.out.line(&format!("{} {verb}; new tasks are {}-…", folder.display(), done.prefix))?;
     if !connected.clients.is_empty() {
         say(context, &args.connect, &connected)?;
+    } else if !done.made.is_empty() && !args.connect.names_clients() {
+        // A newcomer may not know yet that agents are connected by this command, too.
+        let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+        let names = names.join(", ");
+        context.out.note(&format!(
+            "no agent is connected; callboard init --clients NAME connects one of {names}"
+        ));
     }
     context.out.note("next: callboard task add \"My first task\", then callboard up");
     Ok(())
@@ -84,7 +93,9 @@ fn say(context: &Context, args: &ConnectArgs, connected: &Connected) -> Result<(
         return context.out.line("no file of an agent changes");
     }
     let verb = if args.remove { "gave back" } else { "wrote" };
-    context.out.line(&format!("{verb} {}", connected.files.join(", ")))
+    let files: Vec<String> =
+        connected.files.iter().map(|file| format!("{}{file}", args.below())).collect();
+    context.out.line(&format!("{verb} {}", files.join(", ")))
 }
 
 pub(super) struct Made {
@@ -101,6 +112,10 @@ pub(super) async fn make(context: &Context, prefix: Option<&str>) -> Result<Made
         context.out.warning(&format!(
             "{} is not in a git repository; worktrees and reviews need git",
             place.root.display()
+        ));
+    } else if repository::lacks_commit(&place.root).await {
+        context.out.warning(&format!(
+            "the repository has no commit yet; agents work in worktrees, which start from one: {FIRST_COMMIT}"
         ));
     }
     let folder = place.folder();

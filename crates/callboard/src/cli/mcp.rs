@@ -86,7 +86,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         stop: stop.clone(),
         hears_signals: false,
     };
-    let place = Place::find()?;
+    let place = Place::for_client()?;
     let settings = wish.settings(context, place.as_ref())?;
     // A store that the settings name needs no project: it is opened as it is.
     let (served, project) = if place.is_none() && settings.store == StoreUrl::Default {

@@ -51,6 +51,7 @@ mod reference;
 mod reject;
 mod release;
 mod remote;
+mod repository;
 mod restore;
 mod review;
 mod review_comments;
@@ -218,6 +219,7 @@ const RUNTIME_END: Duration = Duration::from_millis(300);
 pub fn run() -> ExitCode {
     let cli = match hook_alone().map_or_else(whole, Ok) {
         Ok(cli) => cli,
+        Err(error) if is_hook() && !is_question(&error) => return passed(&error),
         Err(error) => return misused(&error),
     };
     let out = Out::new(cli.global.json, cli.global.color);
@@ -256,12 +258,27 @@ fn whole() -> Result<Cli, clap::Error> {
 
 /// The arguments of a hook; `None` for another command, and for what the whole tree has to explain.
 fn hook_alone() -> Option<Cli> {
-    let arguments = || std::env::args_os().skip(1);
-    if arguments().next()? != "hook" {
+    if !is_hook() {
         return None;
     }
-    let HookCli { global, hook } = HookCli::try_parse_from(arguments()).ok()?;
+    let HookCli { global, hook } = HookCli::try_parse_from(std::env::args_os().skip(1)).ok()?;
     Some(Cli { global, command: Some(Command::Hook(hook)) })
+}
+
+/// Whether a client calls a hook. Hook files begin their commands with `callboard hook`.
+fn is_hook() -> bool {
+    std::env::args_os().nth(1).is_some_and(|first| first == "hook")
+}
+
+/// Clients take exit code 2 of a hook as a refusal: of an edit, or of the end of a turn. A hook file of another version
+/// must not hold up an agent.
+fn passed(error: &clap::Error) -> ExitCode {
+    Out::new(false, Color::Auto).note(without_passwords(&error.to_string()).trim_end());
+    ExitCode::SUCCESS
+}
+
+fn is_question(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
 fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
@@ -277,7 +294,7 @@ fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
 /// Prints clap's message: help and version are data, the rest is a mistake.
 fn misused(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let asked = is_question(error);
     let said = error.to_string();
     let text = without_passwords(&said);
     if asked || (!wants_json && text == said) {

@@ -96,8 +96,13 @@ fn command(client: &str, event: HookEvent) -> String {
     format!("{HOOK_COMMAND}{} --client {client}", event.as_str())
 }
 
+/// Copilot denies a tool call when the hook before it fails, also where the program is not installed. The file is
+/// committed and read on other machines, so a command of ours never fails.
 fn copilot() -> Vec<ClientEntry> {
-    let hook = |event| json!({"type": "command", "bash": command("copilot", event), "timeoutSec": TIMEOUT_S});
+    let hook = |event| {
+        let command = format!("{} || true", command("copilot", event));
+        json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_S})
+    };
     versioned(&COPILOT, hook)
 }
 

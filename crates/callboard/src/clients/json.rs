@@ -145,9 +145,12 @@ fn take(top: &CstObject, entry: &ClientEntry) {
         }
         (EntryKind::Item, None) => return,
         (EntryKind::Item, Some(list)) => {
-            let ours = list.elements().into_iter().filter(|node| entry.is_ours(&plain(node)));
-            ours.for_each(CstNode::remove);
-            if !list.elements().is_empty() {
+            let ours: Vec<CstNode> =
+                list.elements().into_iter().filter(|node| entry.is_ours(&plain(node))).collect();
+            // A list without an item of ours is the user's, also when it is empty.
+            let is_foreign = ours.is_empty();
+            ours.into_iter().for_each(CstNode::remove);
+            if is_foreign || !list.elements().is_empty() {
                 return;
             }
             property.remove();

@@ -53,11 +53,11 @@ impl FilesRoot {
 /// The files that connect these clients; in a project with the block for agents.
 pub fn files(
     clients: &[&'static Client],
-    scope: FileScope,
+    root: &FilesRoot,
     reach: &ServerReach,
 ) -> Vec<ClientFile> {
-    let mut files: Vec<_> = clients.iter().map(|client| client.server_file(scope, reach)).collect();
-    if scope == FileScope::Project && !clients.is_empty() {
+    let mut files: Vec<_> = clients.iter().map(|client| client.server_file(root, reach)).collect();
+    if root.scope == FileScope::Project && !clients.is_empty() {
         files.push(for_agents());
     }
     files

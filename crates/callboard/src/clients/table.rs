@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::entry::{ClientEntry, EntryKind};
 use super::file::{ClientFile, Format};
 use super::hook_files;
+use super::plan::FilesRoot;
 
 /// The name of our server in every client.
 pub const SERVER: &str = "callboard";
@@ -42,6 +43,8 @@ pub struct Client {
     above: &'static str,
     shape: fn(&ServerReach) -> Value,
     schema: Option<&'static str>,
+    /// Whether the client reads the file under the ending `.jsonc`, too.
+    has_jsonc: bool,
 }
 
 pub const CLIENTS: &[Client] = &[
@@ -60,6 +63,7 @@ pub const CLIENTS: &[Client] = &[
             }
         },
         schema: None,
+        has_jsonc: false,
     },
     Client {
         name: "codex",
@@ -77,6 +81,7 @@ pub const CLIENTS: &[Client] = &[
             }
         },
         schema: None,
+        has_jsonc: false,
     },
     Client {
         name: "cursor",
@@ -91,6 +96,7 @@ pub const CLIENTS: &[Client] = &[
             ServerReach::Http { .. } => http(reach, "url", |name| format!("${{env:{name}}}")),
         },
         schema: None,
+        has_jsonc: false,
     },
     Client {
         name: "gemini",
@@ -105,6 +111,7 @@ pub const CLIENTS: &[Client] = &[
             ServerReach::Http { .. } => http(reach, "httpUrl", |name| format!("${{{name}}}")),
         },
         schema: None,
+        has_jsonc: false,
     },
     Client {
         name: "vscode",
@@ -124,6 +131,7 @@ pub const CLIENTS: &[Client] = &[
             }
         },
         schema: None,
+        has_jsonc: false,
     },
     // The project's file is that of Claude Code: one entry serves both.
     Client {
@@ -141,6 +149,7 @@ pub const CLIENTS: &[Client] = &[
             }
         },
         schema: None,
+        has_jsonc: false,
     },
     Client {
         name: "opencode",
@@ -161,6 +170,7 @@ pub const CLIENTS: &[Client] = &[
             }
         },
         schema: Some("https://opencode.ai/config.json"),
+        has_jsonc: true,
     },
 ];
 
@@ -169,12 +179,34 @@ impl Client {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
-    /// The file in which our server stands.
-    pub fn server_file(&self, scope: FileScope, reach: &ServerReach) -> ClientFile {
-        let path = match scope {
+    /// The file in which our server stands: the one that is there, else the client's usual one.
+    pub fn server_file(&self, root: &FilesRoot, reach: &ServerReach) -> ClientFile {
+        let (usual, other) = self.paths(root.scope);
+        let is_there = |path: &PathBuf| root.folder.join(path).exists();
+        let path = match (is_there(&usual), other) {
+            (false, Some(other)) if is_there(&other) => other,
+            _ => usual,
+        };
+        self.server_file_at(path, reach)
+    }
+
+    fn paths(&self, scope: FileScope) -> (PathBuf, Option<PathBuf>) {
+        let usual = PathBuf::from(match scope {
             FileScope::Project => self.project,
             FileScope::User => self.user,
-        };
+        });
+        let other = self.has_jsonc.then(|| usual.with_extension("jsonc"));
+        (usual, other)
+    }
+
+    /// Every file in which our server may stand.
+    pub fn server_files(&self, scope: FileScope, reach: &ServerReach) -> Vec<ClientFile> {
+        let (usual, other) = self.paths(scope);
+        let paths = std::iter::once(usual).chain(other);
+        paths.map(|path| self.server_file_at(path, reach)).collect()
+    }
+
+    fn server_file_at(&self, path: PathBuf, reach: &ServerReach) -> ClientFile {
         let value = (self.shape)(reach);
         let at = vec![self.above, SERVER];
         let mut entries = vec![ClientEntry { at, kind: EntryKind::Server, value }];
@@ -184,7 +216,7 @@ impl Client {
             kind: EntryKind::Free,
             value: schema.into(),
         }));
-        ClientFile::merged(PathBuf::from(path), self.format, entries)
+        ClientFile::merged(path, self.format, entries)
     }
 
     /// The file with our hooks; `None` where the client has none for this scope.

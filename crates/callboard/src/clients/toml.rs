@@ -85,19 +85,20 @@ fn put(text: &str, document: &mut DocumentMut, entry: &ClientEntry) -> Result<()
     Ok(())
 }
 
-/// Takes the item at a path out, and the tables around it that are empty then.
-fn take(table: &mut dyn TableLike, path: &[&str]) {
+/// Takes the item at a path out, and the tables around it that are empty then. Returns whether there was one: a table
+/// that was empty before is the user's.
+fn take(table: &mut dyn TableLike, path: &[&str]) -> bool {
     match path {
-        [] => {}
-        [last] => {
-            table.remove(last);
-        }
+        [] => false,
+        [last] => table.remove(last).is_some(),
         [name, rest @ ..] => {
-            let Some(inner) = table.get_mut(name).and_then(Item::as_table_like_mut) else { return };
-            take(inner, rest);
-            if inner.is_empty() {
+            let inner = table.get_mut(name).and_then(Item::as_table_like_mut);
+            let Some(inner) = inner else { return false };
+            let is_taken = take(inner, rest);
+            if is_taken && inner.is_empty() {
                 table.remove(name);
             }
+            is_taken
         }
     }
 }

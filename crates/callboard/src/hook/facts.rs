@@ -52,7 +52,7 @@ impl HookBoard<'_> {
     ) -> Result<HookFacts, EngineError> {
         // Every answer depends on what the actor holds.
         let (held, now) = self.held().await?;
-        let shown = held.iter().map(|task| shown(task, now)).collect();
+        let shown = held.iter().map(|task| self.shown(task, now)).collect();
         let mut facts = HookFacts { held: shown, ..HookFacts::default() };
         match event {
             HookEvent::SessionStart => self.start(&held, &mut facts).await?,
@@ -113,7 +113,7 @@ impl HookBoard<'_> {
             if let Some(row) = next.it.first() {
                 let record = self.engine.task_get(&self.op("get"), row.task.id).await?.it;
                 tasks.push(DigestTask::from(&record));
-                facts.next = Some(shown(&HeldTask { record, attempt: None }, next.now));
+                facts.next = Some(self.shown(&HeldTask { record, attempt: None }, next.now));
             }
         }
         let digests = self.engine.knowledge_digest(&self.op("list"), &tasks).await;
@@ -259,22 +259,21 @@ impl HookBoard<'_> {
             }
         }
     }
-}
 
-fn shown(held: &HeldTask, now: Timestamp) -> HookTask {
-    let task = &held.record.task;
-    let lease = held.attempt.as_ref().and_then(Attempt::lease);
-    let left =
-        |lease: callboard_domain::task::attempt::Lease| lease.expires_at.ms_since(now) / 1000;
-    HookTask {
-        name: task.name().to_string(),
-        title: one_line(&task.title),
-        worktree: held.attempt.as_ref().and_then(|attempt| attempt.worktree.clone()),
-        // Negative for a lease that is over, which shows no time.
-        lease_left_s: lease.and_then(|lease| u64::try_from(left(lease)).ok()),
-        checks: u32::try_from(task.checks.len()).unwrap_or(u32::MAX),
-        checks_passed: task.checks.iter().filter(|check| check.is_pass()).count() as u32,
-        knowledge: Vec::new(),
+    fn shown(&self, held: &HeldTask, now: Timestamp) -> HookTask {
+        let task = &held.record.task;
+        let attempt = held.attempt.as_ref();
+        let until = attempt.and_then(|attempt| attempt.safe_until(self.engine.policy()));
+        HookTask {
+            name: task.name().to_string(),
+            title: one_line(&task.title),
+            worktree: attempt.and_then(|attempt| attempt.worktree.clone()),
+            // A session that was silent for too long is still held, with no time left.
+            lease_left_s: until.map(|until| u64::try_from(until.ms_since(now) / 1000).unwrap_or(0)),
+            checks: u32::try_from(task.checks.len()).unwrap_or(u32::MAX),
+            checks_passed: task.checks.iter().filter(|check| check.is_pass()).count() as u32,
+            knowledge: Vec::new(),
+        }
     }
 }
 

@@ -235,7 +235,8 @@ fn the_users_own_files() {
     for (client, _, _, file) in CLIENTS {
         let world = World::bare();
         let home = tree(&world.home());
-        world.ok(&["init", "--clients", client, "--global"]);
+        let ran = world.ok(&["init", "--clients", client, "--global"]);
+        assert!(ran.stdout.starts_with(&format!("wrote ~/{file}")), "{client}: {}", ran.stdout);
         let text = fs::read_to_string(world.home().join(file)).expect("the file");
         assert!(text.contains("callboard"), "{client}: {text}");
         assert!(tree(&world.root()).is_empty(), "{client}: the project is left alone");

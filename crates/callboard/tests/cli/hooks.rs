@@ -190,8 +190,12 @@ fn a_session_starts_with_the_task_at_hand() {
     let held = said(hook(&world, "session-start", &json!({})));
     assert!(held.contains("You hold SHOP-1"), "{held}");
     assert!(held.contains(session["live"]["worktree"].as_str().expect("a folder")), "{held}");
+    assert!(held.contains("The lease ends in "), "{held}");
     let line = hook(&world, "status-line", &json!({})).stdout;
-    assert_eq!(line.trim(), "SHOP-1 Add --json · checks 0/1");
+    // Three minutes of silence end the session; the reading of the clock takes a part of the third.
+    let lines =
+        ["lease 2m", "lease 3m"].map(|lease| format!("SHOP-1 Add --json · {lease} · checks 0/1"));
+    assert!(lines.contains(&line.trim().to_owned()), "{line}");
 }
 
 #[test]
@@ -274,7 +278,10 @@ fn an_agent_that_stops_early_is_told_twice_at_most() {
     for _ in 0..2 {
         let said = hook(&world, "turn-end", &json!({})).json();
         assert_eq!(said["decision"], "block");
-        assert!(said["reason"].as_str().is_some_and(|it| it.contains("SHOP-1 \"One\"")), "{said}");
+        let reason = said["reason"].as_str().expect("words");
+        assert!(reason.contains("SHOP-1 \"One\""), "{said}");
+        // `release` refuses a task with a session.
+        assert!(reason.contains("cancel its session"), "{said}");
     }
     assert_eq!(hook(&world, "turn-end", &json!({})).stdout, "");
     let other = begin(&world, "agent:w1", &world.task(&["Two"]));
@@ -342,6 +349,47 @@ fn a_fault_of_its_own_is_silence() {
     }
     fs::write(world.callboard("config.toml"), "broken = [").expect("written");
     assert_eq!(hook(&world, "before-edit", &file).stdout, "");
+}
+
+/// Copilot denies every tool call when its hook fails, and reads the committed file on other machines, too.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test is the client")]
+fn copilot_goes_on_where_callboard_is_not_installed() {
+    let world = World::project();
+    world.ok(&["init", "--clients", "copilot", "--hooks"]);
+    let text = fs::read(world.root().join(".github/hooks/callboard.json")).expect("the file");
+    let file: Value = serde_json::from_slice(&text).expect("JSON");
+    let events = file["hooks"].as_object().expect("events");
+    assert_eq!(events.len(), 5);
+    for (event, hooks) in events {
+        let command = hooks[0]["bash"].as_str().expect("a command");
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", command]).env_clear().env("PATH", "/usr/bin:/bin");
+        bash.current_dir(world.root()).stdin(Stdio::null()).stderr(Stdio::null());
+        assert!(bash.status().expect("bash runs").success(), "{event}: {command}");
+    }
+}
+
+/// Clients take exit code 2 of a hook as a refusal: of an edit, or of the end of a turn.
+#[test]
+fn a_hook_of_another_version_holds_up_no_agent() {
+    let world = project();
+    let rows = [
+        &["before-dinner", "--client", "claude"][..],
+        &["before-dinner", "--client", "claude", "--json"],
+        &["turn-end", "--client", "emacs"],
+        &["turn-end", "--client", "emacs", "--json"],
+        &["turn-end", "--client", "claude", "--loud"],
+        &["turn-end"],
+        &[],
+    ];
+    for arguments in rows {
+        let ran = world.run(&[&["hook"][..], arguments].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{arguments:?}: {}", ran.stderr);
+        assert!(!ran.stderr.is_empty(), "{arguments:?}: a person sees why");
+    }
+    let help = world.ok(&["hook", "--help"]).stdout;
+    assert!(help.contains("session-start"), "{help}");
 }
 
 #[test]

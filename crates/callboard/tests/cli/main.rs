@@ -11,6 +11,7 @@ mod demo;
 mod envelopes;
 mod escapes;
 mod exit_codes;
+mod first_steps;
 mod fixture;
 mod goldens;
 mod hooks;

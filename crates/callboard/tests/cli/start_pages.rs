@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::fixture::World;
 
-/// A page, and the name of the agent in it.
+/// A page, and the agent in it: the name that the client gives itself, with the end that Callboard adds.
 const PAGES: [(&str, &str); 6] = [
-    ("claude-code", "claude"),
-    ("codex", "codex"),
-    ("cursor", "cursor"),
-    ("gemini", "gemini"),
-    ("opencode", "opencode"),
-    ("vscode", "vscode"),
+    ("claude-code", "agent:claude-code-9v4z"),
+    ("codex", "agent:codex-mcp-client-wr6j"),
+    ("cursor", "agent:cursor-vscode-jfh5"),
+    ("gemini", "agent:gemini-cli-mcp-client-773v"),
+    ("opencode", "agent:opencode-m90d"),
+    ("vscode", "agent:Visual-Studio-Code-hykp"),
 ];
 
 /// The commands of a page with the output below each, in order. A block without `$` is one command without output.
@@ -93,25 +93,30 @@ fn work(world: &World, actor: &str) {
 #[test]
 fn every_command_of_a_page_prints_what_the_page_says() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/start");
-    for (page, client) in PAGES {
+    let program = Path::new(env!("CARGO_BIN_EXE_callboard")).parent().expect("a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    for (page, actor) in PAGES {
         let text = fs::read_to_string(pages.join(format!("{page}.md"))).expect("a page");
-        let world = World::git();
+        let world = World::git().with("PATH", &path);
+        let root = world.root().display().to_string();
         world.run_git(&world.root(), &["commit", "-q", "--allow-empty", "-m", "first"]);
         for (command, wanted) in commands(&text) {
             let Some(rest) = command.strip_prefix("callboard ") else {
                 panic!("{page}: {command} is no command of callboard")
             };
             if command == "callboard status" {
-                work(&world, &format!("agent:{client}-1"));
+                work(&world, actor);
             }
             let words = words(&format!("callboard {rest}"));
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let ran = world.ok(&words);
-            // A terminal shows notes and output in one; notes come first.
-            let printed = format!("{}{}", ran.stderr, ran.stdout);
-            if !wanted.is_empty() {
-                assert_eq!(shown(&printed), shown(&wanted), "{page}: {command}");
-            }
+            // A terminal shows notes and output in one; `init` ends with its note, the others begin with theirs.
+            let printed = match words[0] {
+                "init" => format!("{}{}", ran.stdout, ran.stderr),
+                _ => format!("{}{}", ran.stderr, ran.stdout),
+            };
+            let printed = printed.replace(&root, "/home/ana/shop");
+            assert_eq!(shown(&printed), shown(&wanted), "{page}: {command}");
         }
     }
 }

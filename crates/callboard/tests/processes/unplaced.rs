@@ -96,3 +96,21 @@ fn the_roots_of_a_client_name_the_project() {
     let answer = peer.answer(id);
     assert_eq!(answer["result"]["structuredContent"]["title"], "A", "{answer}");
 }
+
+/// A folder that was moved or mistyped: the client would only see that its server died.
+#[test]
+fn a_variable_that_names_no_folder_is_answered() {
+    let (board, folder) = (board(), tempfile::tempdir().unwrap());
+    let mut mcp = command(folder.path());
+    mcp.args(["mcp", "--actor", "agent:x"]).env("CALLBOARD_PROJECT_ROOT", "/nowhere/at/all");
+    let mut peer = Peer::over(mcp);
+    let hello = initialize(&mut peer, json!({}));
+    let words = hello["instructions"].as_str().unwrap();
+    let looked = "in /nowhere/at/all, which CALLBOARD_PROJECT_ROOT names and which does not exist";
+    assert!(words.contains(looked), "{words}");
+    let refused = peer.call("create", json!({"title": "A"})).unwrap_err();
+    assert_eq!(refused["code"], "PROJECT_NOT_FOUND", "{refused}");
+    let root = board.path().canonicalize().unwrap();
+    let made = peer.call("create", json!({"title": "A", "project_root": root})).unwrap();
+    assert_eq!(made["title"], "A");
+}

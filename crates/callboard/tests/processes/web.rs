@@ -109,6 +109,50 @@ pub fn letter_id(page: &str) -> String {
 }
 
 #[test]
+fn a_missing_page_names_what_was_looked_for_and_offers_a_search() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    for path in ["/tasks/P-99", "/tasks/P-99/review"] {
+        let page = site.get(path);
+        assert_eq!(page.status, 404, "{path}");
+        assert!(
+            page.text.contains("P-99") && page.text.contains("/search?q=P-99"),
+            "{}",
+            page.text
+        );
+    }
+    let hostile = site.get("/tasks/%3Cscript%3E");
+    assert!(!hostile.text.contains("<script>") && hostile.status == 404, "{}", hostile.text);
+}
+
+#[test]
+fn the_form_for_a_token_has_an_address() {
+    let folder = board();
+    let site = Site::of(folder.path());
+    for (path, next) in [
+        ("/login?next=%2Fboard", "value=\"/board\""),
+        ("/login?next=%2F%2Fevil.example", "value=\"/\""),
+    ] {
+        let page = site.get(path);
+        assert_eq!(page.status, 200, "{path}");
+        assert!(page.text.contains("name=\"token\"") && page.text.contains(next), "{}", page.text);
+    }
+}
+
+#[test]
+fn mail_opens_with_its_first_letter_and_without_a_form_that_could_answer_another() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    let first = site.send(json!(true), "first letter");
+    let page = site.get("/mail").text;
+    assert!(page.contains(&format!("id=\"thread-{first}\"")), "{page}");
+    assert!(page.contains(&format!("/mail/{first}#body")) && !page.contains("/reply\""), "{page}");
+    let second = site.send(json!(true), "second letter");
+    assert!(site.get("/mail").text.contains(&format!("id=\"thread-{second}\"")));
+}
+
+#[test]
 fn mail_is_read_and_answered_on_the_page() {
     let folder = board();
     let site = Site::of(folder.path()).opened(folder.path());
@@ -155,7 +199,7 @@ fn a_form_of_another_site_changes_nothing() {
     let folder = board();
     let site = Site::of(folder.path()).opened(folder.path());
     cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
-    let mail = letter_id(&site.get("/mail").text);
+    let mail = letter_id(&site.get("/mail?to=").text);
     let letter = [("mail", &*mail), ("to", "boss"), ("subject", "s"), ("body", "b")];
     for header in [
         ("Sec-Fetch-Site", "cross-site"),

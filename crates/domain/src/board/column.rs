@@ -148,6 +148,8 @@ words! {
         Working => "working",
         /// Its agent is silent.
         Silent => "silent",
+        /// Its agent waits for an answer.
+        Asks => "asks",
         Review => "review",
     }
 }

@@ -18,3 +18,4 @@ pub mod settings;
 pub mod stats;
 pub mod view;
 pub mod why;
+mod why_brief;

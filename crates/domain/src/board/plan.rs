@@ -83,6 +83,23 @@ impl PlannedPriority {
             PlannedPriority::High => 100,
         }
     }
+
+    /// The nearest word for a number on the scale of tasks.
+    pub fn near(number: u16) -> Self {
+        match number {
+            0..=300 => PlannedPriority::High,
+            301..700 => PlannedPriority::Medium,
+            _ => PlannedPriority::Low,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            PlannedPriority::Low => "low",
+            PlannedPriority::Medium => "medium",
+            PlannedPriority::High => "high",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

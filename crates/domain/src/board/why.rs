@@ -177,10 +177,13 @@ pub struct WhyAround<'a> {
     pub question: Option<&'a WhyQuestion>,
     pub queue_place: Option<usize>,
     pub places_taken: Option<u32>,
+    /// What git said of a merge when it was last asked.
+    pub foreseen: Option<&'a WhyOutlook>,
 }
 
 impl WhyFacts {
-    /// The facts of a task as it stands at `now`, without asking git: conflicts are those of the last merge or rebase.
+    /// The facts of a task as it stands at `now`, without asking git: conflicts are those of the last merge or rebase,
+    /// else those that were foreseen.
     pub fn of(
         task: &Task,
         newest: Option<&Attempt>,
@@ -204,7 +207,10 @@ impl WhyFacts {
             checks: WhyChecks::of(&task.checks),
             review: review.map(WhyReview::of),
             verification: WhyVerification::of(task),
-            outlook: (conflicts > 0).then_some(WhyOutlook { target, conflicts, behind: 0 }),
+            outlook: match conflicts {
+                0 => around.foreseen.cloned(),
+                _ => Some(WhyOutlook { target, conflicts, behind: 0 }),
+            },
             queue_place: around.queue_place,
             places_taken: around.places_taken,
             given_up: around.card.failed.as_ref().map(|failed| failed.reason.clone()),
@@ -387,6 +393,7 @@ fn free(facts: &WhyFacts) -> Option<Why> {
 fn waits(facts: &WhyFacts) -> Why {
     let any = |state| facts.deps.iter().any(|dep| dep.state == state);
     let (tone, glyph) = match () {
+        () if any(OpenDepState::Asks) => (Tone::Person, WhyGlyph::Asks),
         () if any(OpenDepState::Silent) => (Tone::Late, WhyGlyph::Silent),
         () if any(OpenDepState::Review) => (Tone::Person, WhyGlyph::Review),
         () if any(OpenDepState::Working) => (Tone::Now, WhyGlyph::Waits),
@@ -397,22 +404,29 @@ fn waits(facts: &WhyFacts) -> Why {
     if facts.deps.is_empty() {
         return line.text(tasks(more));
     }
+    // A clause about a task ends with a comma before the next one.
+    let mut and = " and ";
     for (place, dep) in facts.deps.iter().enumerate() {
         let is_last = place + 1 == facts.deps.len() && more == 0;
         line = match (place, is_last) {
             (0, _) => line,
-            (_, true) => line.text(" and "),
+            (_, true) => line.text(and),
             (_, false) => line.text(", "),
         };
-        line = match dep.state {
-            OpenDepState::Review => line.text("the review of ").task(dep.name),
-            OpenDepState::Silent => line.task(dep.name).text(", whose agent is silent"),
-            OpenDepState::Working | OpenDepState::Waiting => line.task(dep.name),
+        let clause = match dep.state {
+            OpenDepState::Asks => ", which asks you",
+            OpenDepState::Silent => ", whose agent is silent",
+            OpenDepState::Review | OpenDepState::Working | OpenDepState::Waiting => "",
         };
+        if dep.state == OpenDepState::Review {
+            line = line.text("the review of ");
+        }
+        line = line.task(dep.name).text(clause);
+        and = if clause.is_empty() { " and " } else { ", and " };
     }
     match more {
         0 => line,
-        more => line.text(format!(" and {more} more")),
+        more => line.text(format!("{and}{more} more")),
     }
 }
 

@@ -50,6 +50,7 @@ impl ImportFormat {
             return match last {
                 ".beads" => Some(ImportFormat::Beads),
                 "backlog" | ".backlog" => Some(ImportFormat::Backlog),
+                ".taskmaster" => Some(ImportFormat::TaskMaster),
                 _ => None,
             };
         }
@@ -96,11 +97,11 @@ impl ImportFormat {
     pub fn folders(self) -> &'static [&'static str] {
         match self {
             ImportFormat::Backlog => &["tasks", "completed"],
+            ImportFormat::TaskMaster => &["tasks"],
             ImportFormat::Jsonl
             | ImportFormat::Markdown
             | ImportFormat::Html
             | ImportFormat::Beads
-            | ImportFormat::TaskMaster
             | ImportFormat::VibeKanban
             | ImportFormat::GitHub
             | ImportFormat::GitLab => &[],

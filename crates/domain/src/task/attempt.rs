@@ -163,6 +163,18 @@ impl Attempt {
         self
     }
 
+    /// Until when no other actor can take the task, unless a heartbeat comes: the end of the lease, or the silence after
+    /// which a session may be taken over.
+    pub fn safe_until(&self, policy: &Policy) -> Option<Timestamp> {
+        match (&self.state, self.kind) {
+            (AttemptState::Live { lease: Some(lease), .. }, _) => Some(lease.expires_at),
+            (AttemptState::Live { heartbeat_at, .. }, AttemptKind::Graph) => {
+                Some((*heartbeat_at).max(self.started_at).plus_s(policy.stale_after_s))
+            }
+            (AttemptState::Live { .. } | AttemptState::Ended { .. }, _) => None,
+        }
+    }
+
     /// Whether this is a session that has been silent for so long that another actor may take over.
     pub fn may_be_taken_over(&self, policy: &Policy, now: Timestamp) -> bool {
         self.kind == AttemptKind::Graph && self.health(policy, now) == Health::Stalled

@@ -59,7 +59,15 @@ const TABLE: &[(Change, &str)] = &[
     ),
     (
         |f| waits(f, &[(3, OpenDepState::Silent), (4, OpenDepState::Review)], 2),
-        "late silent: Waits for [SHOP-3], whose agent is silent and the review of [SHOP-4]",
+        "late silent: Waits for [SHOP-3], whose agent is silent, and the review of [SHOP-4]",
+    ),
+    (
+        |f| waits(f, &[(3, OpenDepState::Asks)], 1),
+        "person asks: Waits for [SHOP-3], which asks you",
+    ),
+    (
+        |f| waits(f, &[(3, OpenDepState::Waiting), (4, OpenDepState::Asks)], 5),
+        "person asks: Waits for [SHOP-3], [SHOP-4], which asks you, and 3 more",
     ),
     (
         |f| waits(f, &[(3, OpenDepState::Waiting), (4, OpenDepState::Working)], 7),

@@ -34,7 +34,7 @@ struct Loop {
     is_awaited: bool,
 }
 
-const LOOPS: [Loop; 10] = [
+const LOOPS: [Loop; 11] = [
     Loop {
         name: "runs of agents",
         run: |engine, stop, alert| Box::pin(engine.run_agents_until(stop, alert)),
@@ -83,6 +83,11 @@ const LOOPS: [Loop; 10] = [
     Loop {
         name: "disk space of worktrees",
         run: |engine, stop, _| Box::pin(async move { engine.disk_measure_until(stop).await }),
+        is_awaited: false,
+    },
+    Loop {
+        name: "outlook of reviews",
+        run: |engine, stop, _| Box::pin(async move { engine.reviews_foresee_until(stop).await }),
         is_awaited: false,
     },
 ];

@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use callboard_domain::board::card::Card;
 use callboard_domain::board::column::{
-    COLUMN_CARDS_MAX, COUNT_MAX, CappedCount, CardOrder, Column, OpenDep, has_failing, is_silent,
+    COLUMN_CARDS_MAX, COUNT_MAX, CappedCount, CardOrder, Column, OpenDep, OpenDepState,
+    has_failing, is_silent,
 };
 use callboard_domain::board::filter::FilterTerm;
 use callboard_domain::board::view::{BoardView, ViewFacts};
 use callboard_domain::board::why::{Why, WhyAround, WhyFacts, WhyQuestion, why};
-use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::ids::{Id, TaskId, TaskName};
 use callboard_domain::runs::job::{JobId, JobState};
 use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::attempt::Attempt;
@@ -149,6 +150,8 @@ pub struct CardQuestion {
 /// The facts of an org that why-lines of several tasks share.
 struct Surroundings {
     questions: HashMap<Id, CardQuestion>,
+    /// The tasks of those questions.
+    asking: HashSet<TaskName>,
     /// The places of tasks in the queue, 1 for the next one.
     queue: HashMap<Id, usize>,
     /// The number of places for agents, when all are taken.
@@ -159,12 +162,18 @@ impl Surroundings {
     fn why(&self, engine: &Engine, row: &BoardRow, around: &BoardAround, now: Timestamp) -> Why {
         let id = row.task.id.id;
         let BoardAround { card, deps } = around;
+        let mut deps = deps.clone();
+        for dep in deps.iter_mut().filter(|dep| self.asking.contains(&dep.name)) {
+            dep.state = OpenDepState::Asks;
+        }
+        let foreseen = engine.foreseen.of(&row.task);
         let around = WhyAround {
             card,
-            deps,
+            deps: &deps,
             question: self.questions.get(&id).map(|question| &question.asks),
             queue_place: self.queue.get(&id).copied(),
             places_taken: self.places_taken,
+            foreseen: foreseen.as_ref(),
         };
         why(&WhyFacts::of(&row.task, row.newest.as_ref(), around, &engine.parts.policy, now))
     }
@@ -359,10 +368,13 @@ impl Engine {
     ) -> Result<Surroundings, EngineError> {
         let (store, org) = (&self.parts.store, &op.principal.org);
         let questions = self.questions(op).await?;
+        let asked = questions.iter().filter_map(|record| record.job.task).collect();
         let questions = questions
             .iter()
             .filter_map(|record| Some((record.job.task?.id, self.card_question(record, now)?)));
-        let questions = questions.collect();
+        let questions: HashMap<Id, CardQuestion> = questions.collect();
+        let asking = self.tasks_by_id(op, asked).await?;
+        let asking = asking.values().map(|row| row.task.name()).collect();
         let query = FreeQuery {
             org: org.clone(),
             project,
@@ -375,7 +387,7 @@ impl Engine {
         let places = self.board_settings(org).await?.max_concurrent_agents;
         let running = self.agents_running(org).await?;
         let places_taken = (running >= places as usize).then_some(places);
-        Ok(Surroundings { questions, queue, places_taken })
+        Ok(Surroundings { questions, asking, queue, places_taken })
     }
 
     /// How many runs in workspaces are under way.

@@ -1,5 +1,5 @@
 //! The inbox of a person: finds everything that waits for one. The order and the words are the domain's. Reads only; git
-//! is not asked.
+//! is not asked, conflicts are those of the last merge or those that were foreseen.
 
 use std::collections::{HashMap, HashSet};
 
@@ -363,7 +363,11 @@ impl Engine {
         };
         let nothing = Card::default();
         let of = |row: &&BoardRow| cards.get(&row.task.id.id).unwrap_or(&nothing);
-        Ok(rows.iter().map(|row| review_item(row, of(row))).collect())
+        let foreseen = |row: &&BoardRow| match depth.asks_cause(&row.task) {
+            true => self.foreseen.of(&row.task).map_or(0, |outlook| outlook.conflicts),
+            false => 0,
+        };
+        Ok(rows.iter().map(|row| review_item(row, of(row), foreseen(row))).collect())
     }
 
     /// The check of a task that failed again and again in an attempt: its index, and how often.
@@ -496,8 +500,8 @@ impl Engine {
 }
 
 /// One item for a task in review, by the most urgent of its facts: a conflict, a failed verification, an approval that
-/// waits for its merge, else the review itself.
-fn review_item(row: &BoardRow, card: &Card) -> InboxItem {
+/// waits for its merge, else the review itself. `foreseen`: the number of files that conflict by what git said last.
+fn review_item(row: &BoardRow, card: &Card, foreseen: usize) -> InboxItem {
     let (task, review) = (&row.task, card.review.as_ref());
     let worker = row.newest.as_ref().map(|newest| newest.actor.clone());
     // A task without an attempt was brought into review by hand.
@@ -505,6 +509,7 @@ fn review_item(row: &BoardRow, card: &Card) -> InboxItem {
     let verification = task.verification.as_ref();
     let failed = verification.filter(|known| known.status == VerificationStatus::Failed);
     let files = review.map_or(0, |review| review.conflict_files.len());
+    let files = if files == 0 { foreseen } else { files };
     let approved = review.filter(|review| review.is_approved());
     let (actor, since, fact) = match (files, failed, approved) {
         (1.., ..) => (worker, task.phase_at, InboxFact::Conflict { files }),

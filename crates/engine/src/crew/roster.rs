@@ -1,13 +1,13 @@
 //! Who does what: every actor with an attempt in a span of time, and every agent of the crew. Reads only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::crew::record::{WorkRecord, state_outside};
 use callboard_domain::crew::{Agent, AgentId, AgentState};
 use callboard_domain::event::{EventName, LoggedEvent};
-use callboard_domain::ids::AttemptId;
+use callboard_domain::ids::{AttemptId, Id};
 use callboard_domain::policy::Policy;
 use callboard_domain::runs::usage::RunUsage;
 use callboard_domain::task::attempt::{Attempt, AttemptEnd, AttemptState, Health};
@@ -58,8 +58,10 @@ pub struct ActorSeen {
     /// The task of its live attempt, of its assignment, or of its newest attempt while that task is in review.
     pub task: Option<Task>,
     pub heard_at: Option<Timestamp>,
-    /// Since when a busy actor has been silent, if that is too long.
+    /// Since when a busy actor has been silent, if that is too long. An actor that asks is not silent.
     pub silent_since: Option<Timestamp>,
+    /// Whether its run waits for an answer.
+    pub asks: bool,
     /// Oldest first.
     pub work: Vec<WorkSpan>,
     pub record: WorkRecord,
@@ -140,11 +142,17 @@ impl Engine {
         for (_, name) in names.drain(names.len() - left_out..) {
             work.remove(&name);
         }
+        let questions = self.questions(op).await?;
+        let asking: HashSet<Id> =
+            questions.iter().filter_map(|record| Some(record.job.task?.id)).collect();
         let mut actors = Vec::new();
         for (actor, work) in work {
             let agent = agents.remove(&AgentId::of(&actor));
             let usage = used.get(&actor).copied();
-            actors.push(ActorSeen { usage, ..self.actor_seen(op, actor, agent, work).await? });
+            let mut seen = ActorSeen { usage, ..self.actor_seen(op, actor, agent, work).await? };
+            seen.asks = seen.live(now).is_some_and(|live| asking.contains(&live.task.id.id));
+            seen.silent_since = seen.silent_since.filter(|_| !seen.asks);
+            actors.push(seen);
         }
         Ok(At { it: Roster { actors, left_out, is_cut }, now })
     }
@@ -213,8 +221,19 @@ impl Engine {
         };
         let seen_at = agent.as_ref().map(|(agent, _)| agent.last_active_at);
         let heard_at = beat_at.or(ended_at).max(seen_at);
-        let usage = None;
-        Ok(ActorSeen { actor, agent, state, task, heard_at, silent_since, work, record, usage })
+        let (usage, asks) = (None, false);
+        Ok(ActorSeen {
+            actor,
+            agent,
+            state,
+            task,
+            heard_at,
+            silent_since,
+            asks,
+            work,
+            record,
+            usage,
+        })
     }
 }
 

@@ -424,6 +424,8 @@ impl Engine {
         let settle = ReviewSettle { task, outcome, words };
         let settle = Command::ReviewSettle(settle);
         let record = self.act_on_task(&op.unkeyed(), settle).await?.it;
+        // A target or a branch may have moved, which changes how other merges would go.
+        self.foreseen.forget();
         Ok(Reviewed { record, end })
     }
 }

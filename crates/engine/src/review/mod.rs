@@ -4,6 +4,7 @@ pub(crate) mod changes;
 pub(crate) mod comment;
 pub(crate) mod draft;
 pub(crate) mod follow;
+pub(crate) mod foresee;
 pub(crate) mod look;
 pub(crate) mod merge;
 pub(crate) mod merging;

@@ -40,6 +40,19 @@ impl SpanRequest {
         Axis { span, until: self.looks_back(now).unwrap_or(now), now }
     }
 
+    /// The last hour, for a reader who chose no span and a board on which nothing began before: most of the picture
+    /// would be empty.
+    fn narrowed(&self, axis: Axis, roster: &Roster) -> Axis {
+        let hour = Axis { span: Span::Hour, ..axis };
+        let work = roster.actors.iter().flat_map(|seen| &seen.work);
+        let first = work.map(|work| work.seen.attempt.started_at).min();
+        let is_young = first.is_some_and(|first| first >= hour.from());
+        match is_young && self.span.is_none() && self.until.is_none() {
+            true => hour,
+            false => axis,
+        }
+    }
+
     fn looks_back(&self, now: Timestamp) -> Option<Timestamp> {
         self.until.as_deref().and_then(parse_rfc3339).filter(|until| *until < now)
     }
@@ -63,6 +76,7 @@ async fn shown(
         Ok(roster) => roster.it,
         Err(error) => return page.failure(Screen::Agents, &error).await,
     };
+    let axis = asked.narrowed(axis, &roster);
     let content = html! {
         (bar(Screen::Agents.path(), &axis))
         div #agents data-live data-moving {
@@ -182,19 +196,27 @@ pub(super) fn bar(path: &str, axis: &Axis) -> Markup {
 fn facts(roster: &Roster) -> Markup {
     let count = |state| roster.actors.iter().filter(|seen| seen.state == state).count();
     let silent = roster.actors.iter().filter(|seen| seen.silent_since.is_some()).count();
+    let asking = roster.actors.iter().filter(|seen| seen.asks).count();
+    // Silent and asking actors are busy ones.
+    let of_them = [(silent, "silent"), (asking, "asking you")];
+    let of_them: Vec<String> = of_them.into_iter().filter_map(counted).collect();
+    let busy = counted((count(AgentState::Busy), "busy")).map(|words| match of_them.is_empty() {
+        true => words,
+        false => format!("{words} ({})", of_them.join(", ")),
+    });
     let parts = [
-        (count(AgentState::Busy), "busy"),
-        (count(AgentState::Waiting), "waiting"),
-        (silent, "silent"),
+        (count(AgentState::Waiting), "waiting for a review"),
         (count(AgentState::Failed), "failed"),
         (count(AgentState::Idle), "idle"),
     ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    let parts: Vec<String> =
+        busy.into_iter().chain(parts.into_iter().filter_map(counted)).collect();
     html! { (parts.join(" · ")) }
+}
+
+/// A count with its word; nothing for none.
+fn counted((count, word): (usize, &str)) -> Option<String> {
+    (count > 0).then(|| format!("{count} {word}"))
 }
 
 fn nobody() -> Markup {
@@ -236,6 +258,7 @@ fn link(seen: &ActorSeen) -> Markup {
 fn tone(seen: &ActorSeen) -> Tone {
     match seen.state {
         _ if seen.silent_since.is_some() => Tone::Late,
+        _ if seen.asks => Tone::Person,
         AgentState::Busy => Tone::Now,
         AgentState::Waiting => Tone::Person,
         AgentState::Failed => Tone::Failed,
@@ -246,6 +269,7 @@ fn tone(seen: &ActorSeen) -> Tone {
 /// The state as a glyph and a word; `whole` has the words of the crew.
 pub(super) fn state(seen: &ActorSeen, now: Timestamp, whole: bool) -> Markup {
     let glyph = match seen.state {
+        AgentState::Busy if seen.asks => "ask",
         AgentState::Busy => "working",
         AgentState::Waiting => "review",
         AgentState::Failed => "failed",
@@ -257,6 +281,8 @@ pub(super) fn state(seen: &ActorSeen, now: Timestamp, whole: bool) -> Markup {
         span class={ "row tone " (tone(seen).class()) } {
             span.glyph { (icon(glyph)) }
             @match (whole, silent) {
+                (true, None) if seen.asks => { (word) ", asks you" }
+                (false, None) if seen.asks => "asks you",
                 (true, Some(silent)) => { (word) ", silent " (silent) }
                 (true, None) => (word),
                 (false, Some(silent)) => { "silent " (silent) }
@@ -302,7 +328,7 @@ fn row(page: &Page, seen: &ActorSeen, now: Timestamp) -> Markup {
     let crew = seen.agent.as_ref();
     html! {
         tr #{ "agent-" (AgentId::of(&seen.actor)) } {
-            td { (link(seen)) @if let Some((agent, _)) = crew { span.faint { " " (agent.kind.as_str()) } } }
+            td { (link(seen)) @if let Some((agent, _)) = crew { span.faint.agent-kind { " " (agent.kind.as_str()) } } }
             td { (state(seen, now, true)) }
             td {
                 @if let Some(task) = &seen.task { (title_link(task)) }

@@ -21,6 +21,7 @@ use serde::Deserialize;
 
 use super::Page;
 use super::frame::{Screen, View};
+use super::jobs::short as last_of;
 use super::parts::{Choice, Tone, actor, empty, icon, tabs};
 use super::query::address;
 use crate::events::document;
@@ -119,7 +120,10 @@ pub(super) async fn list(page: Page, Query(asked): Query<AuditRequest>) -> Respo
                 (bar(&asked, &found))
                 div.pad { (events(&asked, &found)) }
             };
-            let facts = html! { @if let Some(seen) = page.seen { (seen) " events, numbered in commit order" } };
+            let facts = html! { @if let Some(seen) = page.seen {
+                (seen) " events, numbered in commit order"
+                @if hides_heartbeats(&asked) { "; heartbeats are left out" }
+            } };
             let view = View {
                 facts,
                 keys: KEYS,
@@ -256,6 +260,10 @@ fn events(asked: &AuditRequest, found: &AuditFound) -> Markup {
 }
 
 fn nothing(asked: &AuditRequest, is_cut: bool) -> Markup {
+    if asked.q.trim().is_empty() && asked.before.trim().is_empty() && !is_cut {
+        let words = html! { p { "Everything that people and agents do is written down here, in its order." } };
+        return empty("audit", "No event yet", &words);
+    }
     let is_refusals = is_refusals(&asked.q);
     let words = match (is_cut, is_refusals) {
         (true, _) => "Earlier events were not looked at yet.",
@@ -281,7 +289,8 @@ fn nothing(asked: &AuditRequest, is_cut: bool) -> Markup {
 }
 
 fn row(event: &LoggedEvent, found: &AuditFound) -> Markup {
-    let with: String = plain(&short(event)).chars().take(WORDS_CHARS_MAX).collect();
+    let whole = plain(&short(event));
+    let with: String = with_short_ids(&whole, found).chars().take(WORDS_CHARS_MAX).collect();
     html! {
         tr #{ "e-" (event.seq) } {
             td.mono.faint { (event.seq) }
@@ -289,9 +298,36 @@ fn row(event: &LoggedEvent, found: &AuditFound) -> Markup {
             td { (actor(&event.actor)) }
             td class={ "mono " (tone(event).class()) } { span.tone { (event.name.as_str()) } }
             td { @if let Some(task) = event.task() { (task_cell(task, found)) } }
-            td.faint { bdi title=(with) { (with) } }
+            td.faint { bdi title=(whole) { (with) } }
         }
     }
+}
+
+/// The words with ids as people compare them: the short name of a task that the page knows, else the last characters.
+fn with_short_ids(words: &str, found: &AuditFound) -> String {
+    let is_id = |word: &str| {
+        word.rsplit_once('_')
+            .is_some_and(|(_, id)| id.len() == 26 && id.bytes().all(|b| b.is_ascii_alphanumeric()))
+    };
+    let shown = words.split(' ').map(|part| {
+        let word = part.trim_end_matches(',');
+        let comma = &part[word.len()..];
+        match word.parse::<TaskId>() {
+            Ok(task) => match found.tasks.get(&task) {
+                Some(known) => format!("{}{comma}", known.name),
+                None => format!("{}{comma}", last_of(word)),
+            },
+            Err(_) if is_id(word) => format!("{}{comma}", last_of(word)),
+            Err(_) => part.to_owned(),
+        }
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// Heartbeats are events, too; they are listed for a filter that names events.
+fn hides_heartbeats(asked: &AuditRequest) -> bool {
+    let terms = FilterText::parse(&asked.q).terms;
+    !terms.iter().any(|term| matches!(term.wants, FilterWants::Verb(_)) && !term.is_not)
 }
 
 fn task_cell(task: TaskId, found: &AuditFound) -> Markup {

@@ -400,7 +400,9 @@ fn more_of(asked: &BoardAsked, column: &BoardColumn, now: Timestamp) -> Markup {
 fn card_of(page: &Page, card: &BoardCard, now: Timestamp) -> Markup {
     let BoardCard { task, newest, why, .. } = card;
     let live = newest.as_ref().filter(|attempt| attempt.is_live(now));
-    let holder = task.assignee.as_ref().or(live.map(|live| &live.actor));
+    // Work in review is shown with the actor that did the work.
+    let worker = newest.as_ref().filter(|_| task.phase == Phase::Review);
+    let holder = task.assignee.as_ref().or(live.or(worker).map(|attempt| &attempt.actor));
     html! {
         li.card id={ "card-" (task.id) } .is-dashed[State::of(task) == State::Blocked] {
             div.card-head {

@@ -7,6 +7,7 @@ use callboard_domain::board::filter::{FilterHint, FilterTerm, FilterText, Filter
 use callboard_domain::crew::{AgentId, Decision, DecisionId};
 use callboard_domain::event::EventTerms;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
 use callboard_engine::DecisionPage;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use super::Page;
 use super::audit::{RecordPart, parts_of_record};
 use super::frame::{Screen, View};
-use super::parts::{actor_named, empty, icon, moment as time};
+use super::parts::{actor_named, ago, empty, icon};
 use super::query::address;
 
 const DECISIONS_SHOWN: usize = 50;
@@ -80,7 +81,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
             let content = html! {
                 (bar(&typed, &hints, refused))
                 div.pad.text.stack {
-                    div #decisions data-live { (decisions(&found, &typed)) }
+                    div #decisions data-live { (decisions(&found, &typed, page.engine.now())) }
                 }
             };
             let view = View {
@@ -107,7 +108,7 @@ fn bar(typed: &str, hints: &[String], refused: (usize, bool)) -> Markup {
     }
 }
 
-fn decisions(found: &DecisionPage, typed: &str) -> Markup {
+fn decisions(found: &DecisionPage, typed: &str, now: Timestamp) -> Markup {
     let last = found.rows.last().filter(|_| found.more);
     html! {
         @if found.rows.is_empty() {
@@ -115,7 +116,7 @@ fn decisions(found: &DecisionPage, typed: &str) -> Markup {
                 p { "Agents of a crew write down why they chose something, with the tool log_decision." }
             }))
         } @else {
-            div.box { ol.lines #decided data-rows { @for row in &found.rows { (decision_item(row)) } } }
+            div.box { ol.lines #decided data-rows { @for row in &found.rows { (decision_item(row, now)) } } }
         }
         @if let Some(last) = last {
             @let before = last.id.to_string();
@@ -126,11 +127,11 @@ fn decisions(found: &DecisionPage, typed: &str) -> Markup {
     }
 }
 
-fn decision_item(row: &Decision) -> Markup {
+fn decision_item(row: &Decision, now: Timestamp) -> Markup {
     html! {
         li.stack-tight #{ "d-" (row.id) } {
             div.row { strong.title { bdi { (row.decision) } } }
-            p.row { (actor_named(row.agent.as_str())) span.faint { (time(row.at)) } }
+            p.row { (actor_named(row.agent.as_str())) span.faint { (ago(row.at, now)) } }
             @if row.reasoning.contains('\n') {
                 pre.code { (bounded(&row.reasoning)) }
             } @else {

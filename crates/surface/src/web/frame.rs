@@ -122,6 +122,8 @@ pub(super) struct View<'a> {
     pub twin: &'a str,
     /// The address of a script for this page besides those of all pages.
     pub script: Option<&'static str>,
+    /// Whether the standing facts end with the number of agents at work.
+    pub says_at_work: bool,
 }
 
 impl<'a> View<'a> {
@@ -137,6 +139,7 @@ impl<'a> View<'a> {
             keys: &[],
             twin: "callboard status",
             script: None,
+            says_at_work: false,
         }
     }
 }
@@ -155,7 +158,7 @@ impl Page {
             a.skip href="#main" { "Skip to content" }
             div.frame {
                 (rail)
-                (self.top(&view))
+                (self.top(&view, &counts))
                 main #main tabindex="-1" {
                     @if let Some(words) = flash(&self.headers) {
                         p.flash role="status" { (icon("check")) (words) }
@@ -282,19 +285,26 @@ impl Page {
         match self.sign_in {
             SignIn::Session => html! {
                 form.rail-who method="post" action="/logout" {
-                    (actor(&self.reader.actor)) span.hidden { (self.reader.actor) }
-                    button.button.button-bare.button-small title=(self.reader.rights.profile().as_str()) { "Sign out" }
+                    span { (actor(&self.reader.actor)) (self.profile()) } span.hidden { (self.reader.actor) }
+                    button.button.button-bare.button-small { "Sign out" }
                 }
             },
-            SignIn::Token => html! { p { (actor(&self.reader.actor)) } },
+            SignIn::Token => {
+                html! { p.rail-who { span { (actor(&self.reader.actor)) (self.profile()) } } }
+            }
             SignIn::Local => html! {
                 p.faint { "Read only. " code { "callboard open" } " in a terminal signs you in." }
             },
         }
     }
 
+    /// The profile of the reader, which says what the reader may do.
+    fn profile(&self) -> Markup {
+        html! { span.faint { (self.reader.rights.profile().as_str()) } }
+    }
+
     /// The bar above the content: where the reader is, search, the live switch and the new task.
-    fn top(&self, view: &View<'_>) -> Markup {
+    fn top(&self, view: &View<'_>, counts: &NavCounts) -> Markup {
         html! {
             header.top {
                 @if view.trail.is_empty() {
@@ -305,7 +315,10 @@ impl Page {
                         a href=(href) aria-current=[(n + 1 == view.trail.len()).then_some("page")] { bdi { (words) } }
                     } }
                 }
-                p.faint { (view.facts) }
+                p.faint {
+                    (view.facts)
+                    @if view.says_at_work { " · " (at_work(counts)) }
+                }
                 div.top-end {
                     button.jump type="button" popovertarget="palette" data-key="/" {
                         (icon("search")) span { "Search or jump to" } kbd { "/" }
@@ -324,10 +337,13 @@ impl Page {
     /// The keys of the page, every screen, and who acts here: on a phone the rail has no room for them.
     fn help(&self, view: &View<'_>) -> Markup {
         let everywhere = [
-            ("/", "search"),
+            ("/", "search, also Ctrl K"),
             ("?", "this help"),
-            ("p", "pause updates"),
+            ("n", "new task"),
             ("j k", "next and previous row"),
+            ("p", "pause updates"),
+            ("s", "show rows that wait"),
+            ("Esc", "close what is open"),
         ];
         let keys = |rows: &[(&str, &str)]| {
             html! { div.keys { @for (key, words) in rows { div { span { (words) } kbd { (key) } } } } }
@@ -352,6 +368,15 @@ impl Page {
                 }
             }
         }
+    }
+}
+
+/// How many agents are at work, in words.
+pub(super) fn at_work(counts: &NavCounts) -> String {
+    match counts.agents_at_work {
+        0 => "no agent is at work".to_owned(),
+        1 => "1 agent is at work".to_owned(),
+        many => format!("{many} agents are at work"),
     }
 }
 

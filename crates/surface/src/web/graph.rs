@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::actor::Actor;
 use callboard_domain::board::stats::pace_ms;
+use callboard_domain::board::why::Why;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::graph::{Relief, TaskGraph};
 use callboard_domain::task::{Task, TaskRow};
@@ -20,7 +21,7 @@ use serde::Deserialize;
 use super::Page;
 use super::frame::{Screen, View};
 use super::graph_layout::{Layout, NODE_HEIGHT, NODE_WIDTH, layout};
-use super::parts::{State, empty, icon, span, task_link, title_link};
+use super::parts::{State, Tone, empty, icon, span, task_link, title_link};
 use super::task::found;
 
 /// The days whose pace an estimate is made of.
@@ -61,6 +62,8 @@ struct GraphPage {
     /// Epics with open tasks.
     epics: Vec<Task>,
     way: Vec<TaskId>,
+    /// Why the tasks on the page stand where they stand.
+    whys: HashMap<TaskId, Why>,
     /// How long a task takes once it is taken, in milliseconds; `None` while too few were closed.
     pace_ms: Option<i64>,
     is_list: bool,
@@ -121,7 +124,21 @@ async fn read(page: &Page, asked: &GraphRequest) -> Result<GraphPage, EngineErro
     let stats = page.engine.stats(&op, PACE_DAYS).await?;
     let pace_ms = pace_ms(&stats.counts, stats.today - PACE_DAYS + 1..=stats.today);
     let is_list = asked.form == "list";
-    Ok(GraphPage { seen, now: graph.now, around, depth, epic, epics, way, pace_ms, is_list })
+    let whys = whys(page, &seen, graph.now).await?;
+    Ok(GraphPage { seen, now: graph.now, around, depth, epic, epics, way, whys, pace_ms, is_list })
+}
+
+/// The why-lines of the first tasks; the others are listed with their state alone.
+async fn whys(
+    page: &Page,
+    seen: &GraphSeen,
+    now: Timestamp,
+) -> Result<HashMap<TaskId, Why>, EngineError> {
+    let alone = seen.whole.alone().take(ALONE_SHOWN);
+    let tasks = seen.shown.tasks().iter().copied().chain(alone);
+    let rows: Vec<TaskRow> = tasks.filter_map(|task| seen.rows.get(&task).cloned()).collect();
+    let whys = page.engine.whys(&page.op(), &rows, now).await?;
+    Ok(rows.iter().map(|row| row.task.id).zip(whys).collect())
 }
 
 async fn named(page: &Page, text: &str) -> Result<Option<Task>, EngineError> {
@@ -174,7 +191,7 @@ fn bar(graph: &GraphPage) -> Markup {
                 a href=(Screen::Graph.path()) aria-current=[is_all.then_some("page")] { "Open tasks" }
             }
             form.row action=(Screen::Graph.path()) {
-                input.input.graph-field name="around" aria-label="Around one task" placeholder="Around SHOP-3"
+                input.input.graph-field name="around" aria-label="Around one task" placeholder="Around one task"
                     autocomplete="off" value=[around];
                 @if !graph.epics.is_empty() {
                     select.input.graph-field name="epic" aria-label="Of one epic" {
@@ -294,6 +311,10 @@ fn holder(row: &TaskRow, now: Timestamp) -> Option<&Actor> {
 fn standing(graph: &GraphPage, row: &TaskRow) -> Markup {
     let state = State::of(&row.task);
     let holder = holder(row, graph.now);
+    let why = graph.whys.get(&row.task.id);
+    if let Some((words, tone)) = why.and_then(|why| Some((why.brief()?, Tone::of(why.tone)))) {
+        return html! { span class={ "tone " (tone.class()) } { (words) } };
+    }
     html! {
         span class={ "tone " (state.tone().class()) } { @match state {
             State::Blocked if row.task.open_deps > 0 => { "waits for " (row.task.open_deps) }

@@ -11,7 +11,7 @@ use callboard_engine::{BoardProjects, EngineError, InboxQuery, TaskFilter};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::{Screen, View};
+use super::frame::{Screen, View, at_work};
 use super::inbox_matter::InboxMatter;
 use super::parts::{Choice, Tone, age, empty, icon, note, tabs, title_link};
 use super::query::address;
@@ -93,6 +93,7 @@ async fn shown(
     let mut view = View::of(Screen::Inbox, Screen::Inbox.title(), content);
     view.facts =
         html! { (inbox.total()) @if inbox.total() == 1 { " needs" } @else { " need" } " you" };
+    view.says_at_work = true;
     view.keys = KEYS;
     Ok(page.show(status, view).await)
 }
@@ -162,20 +163,24 @@ fn kinds(asked: &InboxAsked, inbox: &Inbox) -> Markup {
 
 /// What goes on while nothing needs a person: who is at work, and the task that comes next.
 async fn meanwhile(page: &Page) -> Result<Markup, EngineError> {
-    let at_work = page.counts().await?.agents_at_work;
+    let at_work = sentence(&at_work(&page.counts().await?));
     let next = page.engine.task_next(&page.op(), 1).await?.it.into_iter().next();
     Ok(html! {
         p {
-            @match at_work {
-                0 => "No agent is at work. ",
-                1 => "1 agent is at work. ",
-                many => { (many) " agents are at work. " }
-            }
+            (at_work) " "
             @match next {
                 Some(next) => { "Next in the queue is " (title_link(&next.task)) "." }
                 None => "No task is free to start.",
             }
         }
+    })
+}
+
+/// The words as a sentence.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).chain(['.']).collect()
     })
 }
 

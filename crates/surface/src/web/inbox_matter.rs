@@ -1,5 +1,7 @@
 //! One matter of the inbox: what happened, what its agent printed last, and the verbs that decide it, in place.
 
+use std::time::Duration;
+
 use callboard_domain::board::inbox::{InboxFact, InboxRow};
 use callboard_domain::board::plan::Plan;
 use callboard_domain::refusal::Refusal;
@@ -22,6 +24,8 @@ use super::parts::{Tone, actor, ago, icon, lease, log_tail, note, pips, prose, s
 use super::task::{TaskSeen, seen};
 use super::task_verbs::{Verb, form_to};
 
+/// How long a page waits for git.
+const GIT_WITHIN: Duration = Duration::from_millis(200);
 /// How many lines of output stand beside a question.
 const LINES_SHOWN: usize = 6;
 /// How many tasks of a plan are listed.
@@ -40,6 +44,8 @@ pub(super) struct InboxMatter<'r> {
     lines: Vec<LogLine>,
     /// Earlier answers to the agent's questions: allowed, refused.
     answered: (usize, usize),
+    /// How many files the work changed, with added and removed lines, where git said so in time.
+    changed: Option<(usize, u64, u64)>,
     plan: Option<Plan>,
     letters: Option<At<Vec<MailSeen>>>,
 }
@@ -64,9 +70,15 @@ impl<'r> InboxMatter<'r> {
             job: None,
             lines: Vec::new(),
             answered: (0, 0),
+            changed: None,
             plan: None,
             letters: None,
         };
+        if let (Some(task), InboxFact::Question { .. } | InboxFact::Review { .. }) =
+            (&matter.task, &row.fact)
+        {
+            matter.changed = changed(page, task).await;
+        }
         match &row.fact {
             InboxFact::Question { job, .. } | InboxFact::RunFailed { job, .. } => {
                 matter.job = Some(*job);
@@ -140,6 +152,11 @@ impl<'r> InboxMatter<'r> {
                 }
             }
         };
+        // An agent that connected by itself has no process that the board could stop.
+        let stops = |verbs: &[Verb]| {
+            let can = task.is_some_and(|task| task.stops);
+            verbs.iter().copied().filter(|verb| can || *verb != Verb::Stop).collect::<Vec<Verb>>()
+        };
         let review = |words: &str| {
             html! {
                 @if let Some(task) = task {
@@ -157,7 +174,7 @@ impl<'r> InboxMatter<'r> {
             }
             InboxFact::Silent => html! {
                 (note(Tone::Late, "sleep", &html! { (row.consequence) }))
-                (verbs(&[Verb::Tell, Verb::Stop, Verb::Release]))
+                (verbs(&stops(&[Verb::Tell, Verb::Stop, Verb::Release])))
             },
             InboxFact::Conflict { .. } => {
                 html! { (note(Tone::Failed, "warn", &html! { (row.consequence) })) (review("Open review")) }
@@ -174,7 +191,7 @@ impl<'r> InboxMatter<'r> {
             },
             InboxFact::CheckStreak { check, times } => html! {
                 (note(Tone::Failed, "failed", &html! { code { (check) } " failed " (times) " times in a row. A hint often helps more than another try." }))
-                (verbs(&[Verb::Tell, Verb::Stop, Verb::Check]))
+                (verbs(&stops(&[Verb::Tell, Verb::Stop, Verb::Check])))
             },
             InboxFact::RunFailed { reason, .. } => html! {
                 (note(Tone::Failed, "failed", &html! { bdi { (reason) } }))
@@ -269,6 +286,12 @@ impl<'r> InboxMatter<'r> {
                         dt { "Heard" } dd { (ago(*heartbeat_at, task.now)) @if let Some(words) = progress { ": " bdi { (words) } } }
                     }
                     @if !task.task().checks.is_empty() { dt { "Checks" } dd { (pips(&task.task().checks)) } }
+                    @if let Some((files, added, removed)) = self.changed.filter(|(files, ..)| *files > 0) {
+                        dt { "Changed" } dd {
+                            (files) @if files == 1 { " file, " } @else { " files, " }
+                            span.added { "+" (added) } " " span.removed { "−" (removed) }
+                        }
+                    }
                     @if allowed + refused > 0 {
                         dt { "Asked before" } dd { (allowed) " allowed, " (refused) " refused" }
                     }
@@ -276,6 +299,18 @@ impl<'r> InboxMatter<'r> {
             }
         }
     }
+}
+
+/// What the work changed so far. A page does not wait long for git.
+async fn changed(page: &Page, task: &TaskSeen) -> Option<(usize, u64, u64)> {
+    let op = page.op();
+    let asked = page.engine.workspace_diff(&op, &task.card, false);
+    let parts = tokio::time::timeout(GIT_WITHIN, asked).await.ok()?.ok()?.ok()?;
+    let files = parts.iter().flat_map(|part| &part.diff.files);
+    Some(files.fold((0, 0, 0), |(files, added, removed), file| {
+        let (plus, minus) = file.lines.unwrap_or_default();
+        (files + 1, added + plus, removed + minus)
+    }))
 }
 
 /// The lines that the agent printed. A window that begins later has no notes.

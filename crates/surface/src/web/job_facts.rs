@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use super::frame::Screen;
 use super::job::found;
 use super::job_log::LogOf;
-use super::parts::{actor, cost, icon, moment, span, tokens};
+use super::parts::{actor, ago, cost, icon, moment, span, tokens};
 use super::{CONTENT_POLICY, Page};
 
 pub(super) fn artifacts(seen: &JobSeen, log_bytes: Option<u64>) -> Markup {
@@ -98,7 +98,7 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
                 @if let Some(branch) = attempt.and_then(|attempt| attempt.branch.as_deref()) { dt { "Branch" } dd { code { (branch) } } }
                 @if let Some(folder) = attempt.and_then(|attempt| attempt.worktree.as_deref()) { dt { "Worktree" } dd { code { (folder) } } }
                 @if let Some(attach) = terminal { dt { "Terminal" } dd { code { (attach) } } }
-                dt { "Queued" } dd { (moment(job.created_at)) }
+                dt { "Queued" } dd { (ago(job.created_at, look.now)) }
             }
         }
     }

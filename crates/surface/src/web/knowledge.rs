@@ -292,7 +292,7 @@ fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Times
             @if let Some(score) = score {
                 @let high = (score.clamp(0.0, 1.0) * 14.0).round();
                 svg.known-score aria-hidden="true" { rect x="0" y=(14.0 - high) width="5" height=(high) {} }
-            } @else { span {} }
+            }
             div {
                 h2 { bdi { (entry.title) } }
                 @if brief.trim() != entry.title.trim() { p.soft { bdi { (brief) } @if brief.len() < shown.len() { "…" } } }
@@ -300,9 +300,7 @@ fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Times
                 div.known-facts {
                     @for word in &entry.tags { a.tag href=(asked.path(word, asked.force())) { bdi { (word) } } }
                     @if let Some(task) = task { span { "from " (title_link(task)) } }
-                    span { "by " (actor(&entry.created_by)) }
-                    (ago(entry.created_at, now))
-                    span { "sure " (entry.confidence) " %" }
+                    span { "by " (actor(&entry.created_by)) ", " (ago(entry.created_at, now)) ", sure " (entry.confidence) " %" }
                     @if let Some(at) = entry.expires_at { (expiry(at, now)) }
                     @if let Some(newer) = newer {
                         @let path = KnowledgeRequest { q: newer.title.clone(), ..KnowledgeRequest::default() }.path("", KnowledgeForce::Current);

@@ -17,7 +17,7 @@ use crate::http::{Connection, Gate};
 
 pub(crate) fn routes(gate: Arc<Gate>) -> Router {
     Router::new()
-        .route("/login", post(login))
+        .route("/login", get(sign_in).post(login))
         .route("/logout", post(logout))
         .route("/open", get(open))
         .with_state(gate)
@@ -29,6 +29,18 @@ struct Login {
     token: String,
     #[serde(default)]
     next: String,
+}
+
+#[derive(Deserialize)]
+struct SignInRequest {
+    /// The page to go on with.
+    #[serde(default)]
+    next: String,
+}
+
+/// The form for a token, for readers who come by its address.
+async fn sign_in(Query(asked): Query<SignInRequest>) -> Response {
+    login_page(StatusCode::OK, None, &asked.next)
 }
 
 async fn login(

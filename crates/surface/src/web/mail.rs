@@ -84,23 +84,42 @@ pub(super) struct Draft {
     fault: Option<String>,
 }
 
+/// The list with its first thread beside it, or with the form for a new letter.
 pub(super) async fn list(page: Page, Query(asked): Query<MailListRequest>) -> Response {
-    let to = asked.to.clone().unwrap_or_default();
-    inbox(&page, &asked, StatusCode::OK, Draft { to, ..Draft::default() }).await
+    if let Some(to) = asked.to.clone() {
+        return inbox(&page, &asked, StatusCode::OK, Draft { to, ..Draft::default() }).await;
+    }
+    let found = match threads(&page, &asked).await {
+        Ok(found) => found,
+        Err(error) => return page.failure(Screen::Mail, &error).await,
+    };
+    let Some(first) = found.it.threads.first().map(|thread| thread.next().mail.id.to_string())
+    else {
+        return inbox(&page, &asked, StatusCode::OK, Draft::default()).await;
+    };
+    one(&page, &first, &asked, (StatusCode::OK, false), Draft::default()).await
 }
 
+/// The list beside the form for a new letter.
 async fn inbox(page: &Page, asked: &MailListRequest, status: StatusCode, draft: Draft) -> Response {
+    // On a phone the form is a page of its own, for a reader who asked for it.
+    let is_asked = asked.to.is_some() || draft.fault.is_some();
     match threads(page, asked).await {
         Ok(found) => {
             let aside = html! {
                 @if page.acts() {
-                    div.split-body { (write_form(page, &draft)) }
+                    div.split-body {
+                        @if is_asked { p.phone { a href=(path_of(asked.kind())) { "All letters" } } }
+                        (write_form(page, &draft))
+                    }
                 } @else {
                     (empty("mail", "Choose a letter", &html! { p { "Letters are read here; a person who signs in can answer." } }))
                 }
             };
             let content = html! {
-                div.split.mail { (listed(page, asked, &found, None)) div.split-pane { (aside) } }
+                div.split.mail.has-chosen[is_asked] {
+                    (listed(page, asked, &found, None)) div.split-pane { (aside) }
+                }
             };
             shown(page, status, None, Screen::Mail.title(), content, &found).await
         }
@@ -170,7 +189,7 @@ fn listed(
         div.mail-list {
             div.bar {
                 (tabs("Which mail", boxes))
-                @if page.acts() { a.button.button-bare.bar-end href="/mail#write" data-key="c" { "Write" kbd { "c" } } }
+                @if page.acts() { a.button.button-bare.bar-end href="/mail?to=#write" data-key="c" { "Write" kbd { "c" } } }
             }
             div #mails data-live {
                 @if found.it.threads.is_empty() { (none(kind, asked.before.is_some())) }
@@ -295,14 +314,15 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(asked): Query<MailListRequest>,
 ) -> Response {
-    one(&page, &id, &asked, StatusCode::OK, Draft::default()).await
+    one(&page, &id, &asked, (StatusCode::OK, true), Draft::default()).await
 }
 
+/// A thread beside the list. A reader who did not choose it sees the list first on a phone.
 async fn one(
     page: &Page,
     id: &str,
     asked: &MailListRequest,
-    status: StatusCode,
+    (status, is_chosen): (StatusCode, bool),
     draft: Draft,
 ) -> Response {
     match both(page, id, asked).await {
@@ -310,18 +330,31 @@ async fn one(
             let original = answerable(&letters.it, page.inbox().as_ref());
             let subject = letters.it.first().map_or("", |seen| &seen.mail.subject);
             let content = html! {
-                div.split.mail.has-chosen {
+                div.split.mail.has-chosen[is_chosen] {
                     (listed(page, asked, &found, Some(&letters.it)))
-                    div.split-pane { div.split-body {
-                        p.phone { a href=(path_of(asked.kind())) { "All letters" } }
-                        (thread(page, id, &letters, about.as_ref(), asked.kind()))
-                        @if let Some(original) = original.filter(|_| page.acts()) {
-                            (answer_form(page, original, about.as_ref(), &draft))
+                    div.split-pane { @if is_chosen {
+                        div.split-body {
+                            p.phone { a href=(path_of(asked.kind())) { "All letters" } }
+                            (thread(page, id, &letters, about.as_ref(), asked.kind()))
+                            @if let Some(original) = original.filter(|_| page.acts()) {
+                                (answer_form(page, original, about.as_ref(), &draft))
+                            }
+                        }
+                    } @else {
+                        // Another thread may become the first one, so this one is answered on its own page.
+                        div.split-body #first data-live {
+                            (thread(page, id, &letters, about.as_ref(), asked.kind()))
+                            @if original.is_some() && page.acts() {
+                                p.row { a.button.button-main data-key="R" href={ (within(&format!("/mail/{id}"), asked.kind())) "#body" } {
+                                    (icon("comment")) "Answer" kbd { "R" }
+                                } }
+                            }
                         }
                     } }
                 }
             };
-            shown(page, status, Some(id), subject, content, &found).await
+            let title = if is_chosen { subject } else { Screen::Mail.title() };
+            shown(page, status, Some(id).filter(|_| is_chosen), title, content, &found).await
         }
         Err(error) => page.failure(Screen::Mail, &error).await,
     }
@@ -361,7 +394,7 @@ fn thread(
     let subject = letters.it.first().map_or("", |seen| &seen.mail.subject);
     let count = letters.it.len();
     html! {
-        div #letter data-live {
+        div #{ "thread-" (chosen) } data-live {
             @if about.is_some() || count > 1 {
                 p.dots.faint {
                     @if let Some(about) = about { span { (title_link(&about.task)) } (task_link(about.task.name())) }
@@ -523,7 +556,7 @@ pub(super) async fn reply(
         Ok(mail) => Redirect::to(&format!("/mail/{}", mail.id)).into_response(),
         Err(error) => {
             let (status, draft) = form.draft(&error);
-            one(&page, &id, &MailListRequest::default(), status, draft).await
+            one(&page, &id, &MailListRequest::default(), (status, true), draft).await
         }
     }
 }

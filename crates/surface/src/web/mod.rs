@@ -80,7 +80,8 @@ use diff::PaintShop;
 pub use doctor::{Doctor, DoctorLine, DoctorWord};
 use frame::{Screen, View};
 pub(crate) use login::{login_page, refused_page, routes as login_routes};
-use parts::{Tone, note};
+use parts::{Tone, icon, note};
+use query::address;
 
 const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'";
@@ -93,6 +94,8 @@ struct Page {
     reader: Principal,
     sign_in: SignIn,
     headers: HeaderMap,
+    /// The path of the address.
+    path: String,
     /// The last event of the org before the page was read: the page is notified of later ones. `None` when the log
     /// cannot be read.
     seen: Option<u64>,
@@ -115,7 +118,8 @@ where
         let health = doctor.and_then(|doctor| doctor.worst());
         let engine = Arc::<Engine>::from_ref(state);
         let seen = engine.last_seq_in(&reader.org).await.ok();
-        Ok(Self { engine, reader, sign_in, headers: parts.headers.clone(), seen, health })
+        let (headers, path) = (parts.headers.clone(), parts.uri.path().to_owned());
+        Ok(Self { engine, reader, sign_in, headers, path, seen, health })
     }
 }
 
@@ -250,10 +254,23 @@ impl Page {
     /// The page of an error: the message, and the way out.
     async fn failure(&self, screen: Screen, error: &EngineError) -> Response {
         let (status, words) = said(error);
-        let way = html! { p.row { a.button href=(screen.path()) { "All of " (screen.title()) } } };
-        let words = html! { p role="alert" { (words) } (way) };
-        let content = html! { div.pad { (note(Tone::Failed, "warn", &words)) } };
-        let mut response = self.show(status, View::of(screen, "Not shown", content)).await;
+        let is_missing = status == StatusCode::NOT_FOUND;
+        // `/tasks/SHOP-3/review`: the second part of the address is what the reader looked for.
+        let wanted = self.path.split('/').nth(2).filter(|_| is_missing);
+        let wanted = wanted.map(|part| percent_decode_str(part).decode_utf8_lossy());
+        let words = html! {
+            p role="alert" { (words) }
+            p.row {
+                a.button href=(screen.path()) { "To " (screen.title()) }
+                @if let Some(wanted) = &wanted {
+                    a.button href={ "/search" (address(&[], &[("q", wanted.as_ref())])) } { (icon("search")) "Search for it" }
+                }
+            }
+        };
+        let tone = if is_missing { Tone::Late } else { Tone::Failed };
+        let content = html! { div.pad { (note(tone, "warn", &words)) } };
+        let title = if is_missing { "Not found" } else { "Not shown" };
+        let mut response = self.show(status, View::of(screen, title, content)).await;
         if let EngineError::Refused(Refusal::AuthorizationDenied { scope, .. }) = error {
             let bearer = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
             let bearer = HeaderValue::try_from(bearer).expect("scopes are plain words");

@@ -224,10 +224,10 @@ pub(super) fn ago(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(text) title=(text) data-ago { (span(now.ms_since(at))) " ago" } }
 }
 
-/// A moment as the whole time.
+/// A moment as date and time to the minute.
 pub(super) fn moment(at: Timestamp) -> Markup {
     let text = rfc3339_ms(at);
-    html! { time datetime=(text) { (text) } }
+    html! { time datetime=(text) title=(text) { (text[..10]) " " (text[11..16]) " UTC" } }
 }
 
 /// The pip of one check: a square for a command, a circle for a person.

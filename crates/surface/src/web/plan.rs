@@ -5,9 +5,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::board::card::Mode;
-use callboard_domain::board::plan::{
-    Plan, PlanId, PlanState, PlannedPriority, PlannedTask, TodoStatus,
-};
+use callboard_domain::board::plan::{Plan, PlanId, PlanState, PlannedTask, TodoStatus};
 use callboard_domain::ids::IdKind;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::PersonVerb;
@@ -190,11 +188,7 @@ fn tasks(plan: &Plan, decides: bool, words: &Words) -> Markup {
 }
 
 fn manner(task: &PlannedTask) -> String {
-    let priority = match task.priority {
-        PlannedPriority::High => "high",
-        PlannedPriority::Medium => "medium",
-        PlannedPriority::Low => "low",
-    };
+    let priority = task.priority.word();
     let mode = match task.mode {
         Mode::Auto => "agent alone",
         Mode::Pair => "with a person",
@@ -379,6 +373,8 @@ async fn carry_out(
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::board::plan::PlannedPriority;
+
     use super::*;
     use callboard_domain::ids::Id;
 

@@ -387,8 +387,14 @@ fn head(reviewing: &Reviewing) -> Markup {
                 @if let Some(part) = part {
                     span { @if let Some(worktree) = &part.part.worktree { code { (worktree.branch) } } " into " code { (part.part.target) } }
                 }
-                span { (reviewing.files().len()) " files " span.added { "+" (added) } " " span.removed { "−" (removed) } }
-                span { "waits " (span(reviewing.now.ms_since(task.phase_at))) }
+                @let count = reviewing.files().len();
+                @if count > 0 || !task.phase.is_closed() {
+                    span { (count) @if count == 1 { " file " } @else { " files " } span.added { "+" (added) } " " span.removed { "−" (removed) } }
+                }
+                @match State::of(task) {
+                    State::Review => span { "waits " (span(reviewing.now.ms_since(task.phase_at))) },
+                    state => span { (state.word().to_lowercase()) " for " (span(reviewing.now.ms_since(task.phase_at))) },
+                }
             }
         }
     }

@@ -207,7 +207,7 @@ fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
                     textarea.input #reject-text name="text" rows="4" required[drafts == 0] {}
                 }
                 @if drafts > 0 {
-                    details {
+                    details open {
                         summary { "Goes along: " (drafts) @if drafts == 1 { " comment" } @else { " comments" } }
                         pre.code { (reviewing.preview) }
                     }
@@ -256,6 +256,20 @@ fn target(reviewing: &Reviewing) -> Markup {
     }
 }
 
+/// What a merge still waits for; the server decides by the settings whether it refuses.
+fn merge_waits(reviewing: &Reviewing) -> Option<String> {
+    let checks = &reviewing.task().checks;
+    let open = checks.iter().filter(|check| !check.is_command() && !check.is_pass()).count();
+    let open = match open {
+        0 => None,
+        1 => Some("1 check for a person".to_owned()),
+        many => Some(format!("{many} checks for a person")),
+    };
+    let approval = (!reviewing.is_approved()).then(|| "an approval".to_owned());
+    let waits: Vec<String> = open.into_iter().chain(approval).collect();
+    (!waits.is_empty()).then(|| format!("Waits for {}.", waits.join(" and ")))
+}
+
 fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
     let foresight = reviewing.seen.foresight();
     let has_commands = reviewing.task().checks.iter().any(|check| check.is_command());
@@ -273,6 +287,7 @@ fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
                         @if n > 0 { ", " } (task_link(task.name()))
                     } }
                 }
+                @if let Some(words) = merge_waits(reviewing) { p.tone.is-late { (words) } }
                 div.row {
                     button.button.button-main data-busy="Merging" { "Merge" }
                     @if !foresight.conflicts.is_empty() {

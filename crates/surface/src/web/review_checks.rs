@@ -7,7 +7,7 @@ use axum::response::Response;
 use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::{Check, CheckKind, Task, Verdict, VerdictSource};
 use callboard_domain::time::Timestamp;
-use callboard_engine::{CheckLogLines, LogQuery, LogSpan, LogWindow};
+use callboard_engine::{CheckLogLines, LogLine, LogQuery, LogSpan, LogWindow};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -21,6 +21,9 @@ use super::task_verbs::why_not;
 
 /// How many lines of a log stand beside a check.
 const TAIL_LINES: usize = 12;
+/// The line below the facts at the head of a log, and the number of lines within which it stands.
+const HEAD_END: &str = "----";
+const HEAD_LINES_MAX: u64 = 12;
 /// The logs of so many failing checks are read.
 /// Each log is read from disk or from the store while the reader waits.
 const TAILS_MAX: usize = 5;
@@ -177,16 +180,24 @@ fn tail_of(task: &Task, tail: &CheckTail) -> Markup {
     let Some(window) = &tail.window else {
         return html! { p.limit { "The log of this run is not on this machine." } };
     };
-    let skipped = window.lines.len().saturating_sub(TAIL_LINES);
+    let printed = printed(&window.lines);
     // The window holds more lines than the panel has room for.
-    let last = LogWindow { lines: window.lines[skipped..].to_vec(), ..window.clone() };
+    let lines = printed[printed.len().saturating_sub(TAIL_LINES)..].to_vec();
     html! {
-        (log::tail(&last))
+        @if lines.is_empty() { p.limit { "It printed nothing." } }
+        @else { (log::tail(&LogWindow { lines, ..window.clone() })) }
         p.limit {
             a href=(log_address(task, tail.index)) { "The whole log" } ", " (window.total)
             @if window.total == 1 { " line" } @else { " lines" }
         }
     }
+}
+
+/// The lines that the command printed, without the facts at the head of the log: the panel has them already.
+fn printed(lines: &[LogLine]) -> &[LogLine] {
+    let is_head = |line: &LogLine| line.number <= HEAD_LINES_MAX && line.text == HEAD_END;
+    let end = lines.iter().position(is_head);
+    &lines[end.map_or(0, |end| end + 1)..]
 }
 
 /// The page with the whole log of a check.
@@ -283,7 +294,28 @@ fn unknown(index: usize) -> callboard_engine::EngineError {
 
 #[cfg(test)]
 mod tests {
-    use super::took;
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_has_only_what_was_printed() {
+        let line = |(number, text): (u64, &str)| LogLine {
+            number,
+            text: text.into(),
+            cut_bytes: 0,
+            is_error: false,
+        };
+        let lines = |texts: &[&str]| (1..).zip(texts.iter().copied()).map(line).collect::<Vec<_>>();
+        let shown =
+            |all: &[LogLine]| printed(all).iter().map(|line| line.number).collect::<Vec<_>>();
+        assert_eq!(
+            shown(&lines(&["cmd: make", "exit: 1", "----", "no", "----", "rule"])),
+            [4, 5, 6]
+        );
+        assert_eq!(shown(&lines(&["cmd: true", "----"])), [0_u64; 0]);
+        assert_eq!(shown(&lines(&["no head"])), [1]);
+        let late: Vec<LogLine> = [(900, "----"), (901, "end")].map(line).into();
+        assert_eq!(shown(&late), [900, 901], "a line far below the head is of the command");
+    }
 
     #[test]
     fn short_runs_have_tenths() {

@@ -68,6 +68,8 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             None => Vec::new(),
         };
         diff::mark_moved(&mut files);
+        // The files stand in the order of the tree.
+        files.sort_by_cached_key(|file| diff::place_in_tree(&file.path, &file.kind));
         let paints = painted(page, part, &files).await;
         let view = DiffView {
             kept: &kept,
@@ -115,6 +117,11 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             }
             @if part.changes.files.is_empty() && reviewing.range.is_some() {
                 p.soft { "No file differs between these two commits." }
+            } @else if let (true, Some(commit)) = (part.changes.files.is_empty(), merge_commit(reviewing)) {
+                p.soft {
+                    "All of the work is in " code { (part.part.target) } ": " code { "git show " (short(commit)) }
+                    " prints it."
+                }
             } @else if part.changes.files.is_empty() {
                 p.soft {
                     "No change against " code { (part.part.target) } ": the work begins at "
@@ -128,6 +135,11 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         });
     }
     html! { div.pad.review data-head=[reviewing.head()] { @for part in shown { (part) } } }
+}
+
+/// The commit that the work was merged as.
+fn merge_commit(reviewing: &Reviewing) -> Option<&str> {
+    reviewing.seen.card.card.review.as_ref()?.merge_commit.as_deref()
 }
 
 /// The colours of the code, by path: before and after the change.

@@ -345,7 +345,7 @@ fn setting_row(
                     @if let Some(fault) = fault { p.fault { (fault) } }
                 }
                 @else if value.is_empty() { span.faint { "none" } }
-                @else { bdi { (value) } }
+                @else { bdi { (said_of(&value)) } }
             }
             td.faint {
                 (from)
@@ -376,13 +376,22 @@ fn setting_field(page: &Page, key: SettingKey, value: &Value, text: &str) -> Mar
     html! {
         @if !choices.is_empty() {
             select.input id=(name) name=(name) { @for choice in choices {
-                option selected[choice == text] { (choice) }
+                option value=(choice) selected[choice == text] { (said_of(choice)) }
             } }
         } @else if let Some(most) = most {
             input.input id=(name) name=(name) type="number" min="1" max=(most) value=(text);
         } @else {
             input.input id=(name) name=(name) value=(text) autocomplete="off";
         }
+    }
+}
+
+/// The word of a choice for people.
+fn said_of(choice: &str) -> &str {
+    match choice {
+        "true" => "on",
+        "false" => "off",
+        other => other,
     }
 }
 

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use callboard_domain::board::column::is_silent;
 use callboard_domain::board::feed::FeedShow;
-use callboard_domain::board::why::Why;
+use callboard_domain::board::why::{Why, WhyGlyph};
 use callboard_domain::ids::TaskId;
 use callboard_domain::knowledge::KnowledgeEntry;
 use callboard_domain::policy::Phase;
@@ -39,14 +39,14 @@ use crate::task_name;
 const PARTS_SHOWN: usize = 200;
 const ATTEMPTS_SHOWN: usize = 20;
 const DEPS_SHOWN: usize = 20;
+/// How much of a name that no task has is said.
+const NAME_CHARS_SHOWN: usize = 60;
 /// Fewer characters are no end of an id.
 const END_CHARS_MIN: usize = 4;
 /// How many entries of knowledge are named that the work brought.
 const BROUGHT_SHOWN: usize = 10;
 /// A longer intent is cut, and the page says so.
 const BODY_BYTES_SHOWN: usize = 64 * 1024;
-/// How many verbs stand in the row; the others are below `More`.
-const VERBS_SHOWN: usize = 2;
 const KEYS: &[(&str, &str)] = &[
     ("w", "write to its agent"),
     ("c", "run the checks"),
@@ -100,6 +100,12 @@ impl TaskSeen {
 
     pub fn state(&self) -> State {
         State::of(self.task())
+    }
+
+    /// Whether its agent is silent. An agent that waits for an answer is not.
+    fn is_silent(&self, page: &Page) -> bool {
+        let asks = self.why.as_ref().is_some_and(|why| why.glyph == WhyGlyph::Asks);
+        !asks && is_silent(self.card.record.newest.as_ref(), page.engine.policy(), self.now)
     }
 }
 
@@ -162,7 +168,10 @@ pub(super) async fn found(page: &Page, text: &str) -> Result<TaskId, EngineError
     let fits = page.engine.task_ids(&page.op(), text, 2).await?;
     match fits[..] {
         [id] if is_end(&id) => Ok(id),
-        _ => Err(Refusal::TaskNotFound { task: "no such id".into() }.into()),
+        _ => {
+            Err(Refusal::TaskNotFound { task: text.chars().take(NAME_CHARS_SHOWN).collect() }
+                .into())
+        }
     }
 }
 
@@ -260,7 +269,12 @@ pub(super) async fn shown(
         }
         div.head-row.task-head {
             div #head data-live { (head(seen)) }
-            @if page.acts() { (acts(page, seen)) }
+            section.acts aria-label="What you can do" {
+                div.row {
+                    span.row #ways data-live { (ways(seen)) }
+                    @if page.acts() { (acts(page, seen)) }
+                }
+            }
         }
         @if !task.is_plan { div.phases-box #phases data-live { (phases(seen)) } }
         div.sided {
@@ -304,18 +318,23 @@ fn head(seen: &TaskSeen) -> Markup {
                 span.id { (task.name()) }
             }
             @if let Some(why) = &seen.why { (why_line(why)) }
-            div.row {
-                @if task.phase == Phase::Review {
-                    a.button.button-main href={ "/tasks/" (task.name()) "/review" } data-key="r" {
-                        (icon("review")) "Open review" kbd { "r" }
-                    }
-                } @else if !seen.attempts.is_empty() {
-                    a.button href={ "/tasks/" (task.name()) "/review" } data-key="d" { (icon("file")) "Diff" kbd { "d" } }
-                }
-                @if let Some(job) = seen.log {
-                    a.button href={ "/jobs/" (job) } data-key="l" { (icon("job")) "Log" kbd { "l" } }
-                }
+        }
+    }
+}
+
+/// The ways to the work: its review or its diff, and the log of its agent.
+fn ways(seen: &TaskSeen) -> Markup {
+    let task = seen.task();
+    html! {
+        @if task.phase == Phase::Review {
+            a.button.button-main href={ "/tasks/" (task.name()) "/review" } data-key="r" {
+                (icon("review")) "Open review" kbd { "r" }
             }
+        } @else if !seen.attempts.is_empty() {
+            a.button href={ "/tasks/" (task.name()) "/review" } data-key="d" { (icon("file")) "Diff" kbd { "d" } }
+        }
+        @if let Some(job) = seen.log {
+            a.button href={ "/jobs/" (job) } data-key="l" { (icon("job")) "Log" kbd { "l" } }
         }
     }
 }
@@ -415,14 +434,20 @@ fn trouble(page: &Page, seen: &TaskSeen) -> Option<Markup> {
                 b { "Check " (index + 1) " failed " (times) " times in a row. " }
                 (actor(&newest.actor)) " still holds the task. A hint often helps more than another try."
             }
-            (verbs(&[Verb::Check, Verb::Stop]))
+            (verbs(&[Verb::Check, if seen.stops { Verb::Stop } else { Verb::Release }]))
         };
         return Some(note(Tone::Failed, "warn", &words));
     }
-    if is_silent(newest, page.engine.policy(), seen.now) {
+    if let Some(newest) = newest.filter(|_| seen.is_silent(page)) {
         let words = html! {
-            p { b { "Its agent is silent. " } "When the lease ends, the task is free again." }
-            (verbs(&[Verb::Stop]))
+            p {
+                b { "Its agent is silent. " }
+                @match newest.lease() {
+                    Some(lease) => { "Its lease ends in " (span(lease.expires_at.ms_since(seen.now).max(0))) ", then the task is free again." }
+                    None => { (actor(&newest.actor)) " holds the task without a lease, until a person takes it back." }
+                }
+            }
+            (verbs(&[if seen.stops { Verb::Stop } else { Verb::Release }]))
         };
         return Some(note(Tone::Late, "sleep", &words));
     }
@@ -511,23 +536,19 @@ fn checks_of(seen: &TaskSeen) -> CheckPanel<'_> {
 
 /// The forms of a person, outside of the live part: a form that is being written stays as it is.
 fn acts(page: &Page, seen: &TaskSeen) -> Markup {
-    let verbs = verbs_of(seen);
+    let (shown, others) = verbs_of(seen);
     html! {
-        section.acts.stack aria-label="What you can do" {
-            div.row {
-                @for verb in verbs.iter().take(VERBS_SHOWN) { (form(page, seen, *verb)) }
-                @if verbs.len() > VERBS_SHOWN {
-                    details.others {
-                        summary.button data-key="." { (icon("dots")) "More" kbd { "." } }
-                        div.row { @for verb in verbs.iter().skip(VERBS_SHOWN) { (form(page, seen, *verb)) } }
-                    }
-                }
-                @if why_not(page, PersonVerb::Edit).is_none() {
-                    details.others #edit {
-                        summary.button data-key="e" { (icon("words")) "Edit" kbd { "e" } }
-                        div.box.box-body { (super::task_form::edit(seen)) }
-                    }
-                }
+        @for verb in shown { (form(page, seen, verb)) }
+        @if !others.is_empty() {
+            details.others {
+                summary.button data-key="." { (icon("dots")) "More" kbd { "." } }
+                div.row { @for verb in others { (form(page, seen, verb)) } }
+            }
+        }
+        @if why_not(page, PersonVerb::Edit).is_none() {
+            details.others #edit {
+                summary.button data-key="e" { (icon("words")) "Edit" kbd { "e" } }
+                div.box.box-body { (super::task_form::edit(seen)) }
             }
         }
     }

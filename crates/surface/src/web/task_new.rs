@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::board::card::{Card, Mode};
 use callboard_domain::board::outlook::{CheckUsed, OutlookLine, OutlookSign, TaskOutlook, outlook};
+use callboard_domain::board::plan::PlannedPriority;
 use callboard_domain::board::why::WhyPart;
 use callboard_domain::ids::{TaskId, TaskName};
 use callboard_domain::limits::CHECKS_MAX;
@@ -287,6 +288,10 @@ async fn asked(page: &Page, status: StatusCode, form: &TaskForm, fault: Option<&
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
     let mut view = View::of(Screen::Board, "New task", content);
+    view.trail = vec![
+        (Screen::Board.path().into(), Screen::Board.title().into()),
+        ("/tasks/new".into(), "New task".into()),
+    ];
     view.twin = "callboard task add TITLE --check \"cargo test\" --dep ID";
     page.show(status, view).await
 }
@@ -441,8 +446,11 @@ fn fields(
                 }
                 div.field {
                     label for="priority" { "Priority, smaller first" }
-                    input.input #priority name="priority" type="number" min="0" max="1000" step="1"
+                    input.input #priority name="priority" type="number" min="0" max="1000" step="1" list="priorities"
                         value=(form.priority.unwrap_or(DEFAULT_PRIORITY));
+                    datalist #priorities { @for known in [PlannedPriority::High, PlannedPriority::Medium, PlannedPriority::Low] {
+                        option value=(known.number()) { (known.word()) }
+                    } }
                 }
                 div.field {
                     label for="epic" { "Part of" }

@@ -2,6 +2,7 @@
 //! epic also its tasks.
 
 use callboard_domain::board::card::Mode;
+use callboard_domain::board::plan::PlannedPriority;
 use callboard_domain::knowledge::KnowledgeEntry;
 use callboard_domain::task::Task;
 use callboard_domain::task::attempt::{Attempt, AttemptKind};
@@ -9,7 +10,7 @@ use callboard_engine::{CardSeen, EpicTask};
 use maud::{Markup, html};
 
 use super::Page;
-use super::parts::{State, actor, actor_named, ago, icon, moment, outcome, tag, title_link};
+use super::parts::{State, actor, actor_named, ago, icon, outcome, tag, title_link};
 use super::query::address;
 use super::task::TaskSeen;
 
@@ -25,7 +26,7 @@ pub(super) fn side(page: &Page, seen: &TaskSeen) -> Markup {
         (waits_for(page, seen))
         @if !seen.waiters.is_empty() {
             section.box {
-                h2.box-head { "Lets start" }
+                h2.box-head { @if seen.task().phase.is_closed() { "Let start" } @else { "Lets start" } }
                 ul.lines { @for task in &seen.waiters { li.row {
                     (State::of(task).mark()) (title_link(task)) span.id { (task.name()) }
                     @if task.open_deps > 1 { span.faint { "waits for " (task.open_deps - 1) " more" } }
@@ -45,7 +46,7 @@ fn waits_for(page: &Page, seen: &TaskSeen) -> Markup {
                 h2 { "Waits for" }
                 a.row-end href={ "/graph?around=" (task.name()) } { "Graph" }
             }
-            @if seen.deps.is_empty() { p.box-body.soft { "Nothing." } }
+            @if seen.deps.is_empty() { p.box-body.soft { "No other task." } }
             ul.lines { @for dep in &seen.deps { li.row {
                 (State::of(dep).mark()) (title_link(dep)) span.id { (dep.name()) }
                 span.faint { (State::of(dep).word().to_lowercase()) ", " (ago(dep.phase_at, seen.now)) }
@@ -88,7 +89,10 @@ fn details(seen: &TaskSeen) -> Markup {
             dl.facts.box-body {
                 dt { "Id" } dd { code { (task.id) } }
                 dt { "Status" } dd { (task.label) ", phase " (task.phase.as_str()) }
-                dt { "Priority" } dd { (task.priority) @if task.priority == 0 { " " span.urgent { "P0" } } }
+                dt { "Priority" } dd {
+                    (task.priority) ", " (PlannedPriority::near(task.priority).word())
+                    @if task.priority == 0 { " " span.urgent { "P0" } }
+                }
                 dt { "Worked on" } dd { (match card.mode { Mode::Auto => "by an agent alone", Mode::Pair => "with a person" }) }
                 @if let Some(agent) = &card.agent { dt { "Agent" } dd { (agent) } }
                 @if let Some(branch) = branch { dt { "Branch" } dd { code { (branch) } } }
@@ -99,8 +103,8 @@ fn details(seen: &TaskSeen) -> Markup {
                 }
                 dt { "Closing" } dd { (closing(task)) }
                 @if let Some(words) = &record.execution_contract { dt { "Contract" } dd { bdi { (words) } } }
-                dt { "Made" } dd { (moment(task.created_at)) @if let Some(by) = &card.created_by { " by " (by) } }
-                dt { "Changed" } dd { (moment(task.updated_at)) }
+                dt { "Made" } dd { (ago(task.created_at, seen.now)) @if let Some(by) = &card.created_by { " by " (by) } }
+                dt { "Changed" } dd { (ago(task.updated_at, seen.now)) }
             }
         }
     }

@@ -123,31 +123,33 @@ pub(super) fn why_not(page: &Page, verb: PersonVerb) -> Option<String> {
     }
 }
 
-/// The verbs that make sense now.
-pub(super) fn verbs_of(seen: &TaskSeen) -> Vec<Verb> {
+/// The verbs that make sense now: those in the row, and those below `More`. An agent that connected by itself has no
+/// process that the board could stop; its task can be taken back.
+pub(super) fn verbs_of(seen: &TaskSeen) -> (Vec<Verb>, Vec<Verb>) {
     let task = seen.task();
     let is_live = seen.card.record.newest.as_ref().is_some_and(|attempt| attempt.is_live(seen.now));
     let is_held = is_live || task.assignee.is_some();
     if task.is_plan {
-        return vec![Verb::Note, Verb::Remove];
+        return (vec![Verb::Note], vec![Verb::Remove]);
     }
     if task.phase.is_closed() {
-        return vec![Verb::Reopen, Verb::Note, Verb::Remove];
+        return (vec![Verb::Reopen], vec![Verb::Note, Verb::Remove]);
     }
-    let mut verbs = Vec::new();
-    let is_at_work = is_live && task.phase != Phase::Review;
-    verbs.push(if seen.stops || is_at_work { Verb::Stop } else { Verb::Run });
-    verbs.extend([Verb::Tell, Verb::Note, Verb::Sooner, Verb::Later, Verb::Dep]);
-    verbs.push(if task.blocked.is_some() { Verb::Unblock } else { Verb::Block });
-    verbs.extend(is_held.then_some(Verb::Release));
-    verbs.push(Verb::Remove);
-    verbs
-}
-
-/// Why the board cannot carry out a verb on the task as it stands.
-fn hindered(seen: &TaskSeen, verb: Verb) -> Option<String> {
-    let is_elsewhere = verb == Verb::Stop && !seen.stops;
-    is_elsewhere.then(|| ELSEWHERE.to_owned())
+    let is_in_review = task.phase == Phase::Review;
+    let (mut shown, mut others) = (Vec::new(), Vec::new());
+    match () {
+        () if seen.stops => shown.push(Verb::Stop),
+        () if is_live && !is_in_review => {}
+        // The one next step of work in review is to read it.
+        () if is_in_review => others.push(Verb::Run),
+        () => shown.push(Verb::Run),
+    }
+    shown.push(Verb::Tell);
+    others.extend([Verb::Note, Verb::Sooner, Verb::Later, Verb::Dep]);
+    others.push(if task.blocked.is_some() { Verb::Unblock } else { Verb::Block });
+    others.extend(is_held.then_some(Verb::Release));
+    others.push(Verb::Remove);
+    (shown, others)
 }
 
 /// The form of a verb. A verb that needs words or a confirmation opens a small panel first. A verb that the reader may
@@ -160,7 +162,7 @@ pub(super) fn form(page: &Page, seen: &TaskSeen, verb: Verb) -> Markup {
 pub(super) fn form_to(page: &Page, seen: &TaskSeen, verb: Verb, next: &str) -> Markup {
     let (path, glyph, words) = verb.words();
     let task = seen.task();
-    if let Some(why) = why_not(page, verb.needs()).or_else(|| hindered(seen, verb)) {
+    if let Some(why) = why_not(page, verb.needs()) {
         return html! { @if verb.is_main() {
             span.row { button.button disabled { (icon(glyph)) (words) } span.faint { (why) } }
         } };
@@ -180,7 +182,9 @@ pub(super) fn form_to(page: &Page, seen: &TaskSeen, verb: Verb, next: &str) -> M
     let panel = |inner: Markup, button: &str, is_bad: bool| {
         html! {
             details.menu.verb {
-                summary.button data-key=[(verb == Verb::Tell).then_some("w")] { (icon(glyph)) (words) }
+                summary.button data-key=[(verb == Verb::Tell).then_some("w")] {
+                    (icon(glyph)) (words) @if verb == Verb::Tell { kbd { "w" } }
+                }
                 form.stack-tight method="post" action=(action) {
                     (hidden) (inner)
                     div { button.button.button-main[!is_bad].button-bad[is_bad] data-busy="Sending" { (button) } }
@@ -209,7 +213,10 @@ pub(super) fn form_to(page: &Page, seen: &TaskSeen, verb: Verb, next: &str) -> M
             true,
         ),
         Verb::Release => panel(
-            html! { p { "The holder loses the task: its later writes are refused. The task is free again." } },
+            html! {
+                p { "The holder loses the task: its later writes are refused. The task is free again." }
+                @if !seen.stops { p.soft { "The board cannot stop its process: its agent connected by itself." } }
+            },
             "Take the task back",
             true,
         ),

@@ -69,6 +69,7 @@ const EXECUTORS: [(&str, &str, &str); 2] =
 const SETTINGS: &str = "\
 graph.prefix = \"DEMO\"
 graph.session_stale_after = 10
+board.heartbeat_seconds = 5
 general.auto_review = false
 general.default_worker_agent = \"script\"
 relay.sandbox = \"executor\"

@@ -41,7 +41,7 @@ pub(super) async fn look(place: &Place) -> Vec<Finding> {
                 is_started |= runs_ours(&entry);
                 found.push(of_entry(&root, client, &entry, installed.as_deref()));
             }
-            Err(failure) => found.push(Finding::failed(client.title, &failure)),
+            Err(failure) => found.push(unread(client.title, &failure)),
         }
     }
     found.extend(for_agents(&root));
@@ -93,30 +93,30 @@ fn part_of(root: &FilesRoot, file: &ClientFile) -> Result<OurPart, Failure> {
 
 /// Our entry in the client's file.
 fn connected(root: &FilesRoot, client: &Client) -> Result<Option<Value>, Failure> {
-    let file = client.server_file(FileScope::Project, &ServerReach::Stdio);
+    let file = client.server_file(root, &ServerReach::Stdio);
     let Some(text) = root.read(&file.path)? else { return Ok(None) };
     file.found(&text).map_err(|broken| clients::refused(&file.path, &broken))
 }
 
 fn of_entry(root: &FilesRoot, client: &Client, entry: &Value, version: Option<&str>) -> Finding {
-    let path = client.server_file(FileScope::Project, &ServerReach::Stdio).path;
+    let path = client.server_file(root, &ServerReach::Stdio).path;
     let version = version.unwrap_or("not installed here");
-    let words = format!("{version}; {} has the server", path.display());
-    let anew = format!("callboard init --clients {}", client.name);
-    let address = ["url", "httpUrl"].iter().find_map(|key| entry[*key].as_str());
-    if let Some(address) = address {
-        return Finding::ok(client.title, format!("{words} at {address}"));
-    }
-    let Some(program) = program_of(entry) else {
-        return Finding::fail(client.title, format!("{words}, but no command"), anew);
-    };
-    if program_on_path(program).is_none() {
-        let words = format!("{words}, but '{program}' is not on PATH");
-        return Finding::fail(client.title, words, format!("put {program} on PATH"));
+    let mut words = format!("{version}; {} has the server", path.display());
+    match (address_of(entry), program_of(entry)) {
+        (Some(address), _) => words.push_str(&format!(" at {address}")),
+        (None, None) => {
+            let anew = format!("callboard init --clients {}", client.name);
+            return Finding::fail(client.title, format!("{words}, but no command"), anew);
+        }
+        (None, Some(program)) if program_on_path(program).is_none() => {
+            let words = format!("{words}, but '{program}' is not on PATH");
+            return Finding::fail(client.title, words, format!("put {program} on PATH"));
+        }
+        (None, Some(_)) => {}
     }
     let hooks = client.hook_file(FileScope::Project).map(|file| part_of(root, &file));
     match hooks {
-        Some(Err(failure)) => Finding::failed(client.title, &failure),
+        Some(Err(failure)) => unread(client.title, &failure),
         Some(Ok(OurPart::Outdated)) => Finding::warn(
             client.title,
             format!("{words}; its hooks are of another version"),
@@ -130,7 +130,7 @@ fn of_entry(root: &FilesRoot, client: &Client, entry: &Value, version: Option<&s
 fn for_agents(root: &FilesRoot) -> Option<Finding> {
     let name = "AGENTS.md";
     match part_of(root, &clients::for_agents()) {
-        Err(failure) => Some(Finding::failed(name, &failure)),
+        Err(failure) => Some(unread(name, &failure)),
         Ok(OurPart::Absent) => None,
         Ok(OurPart::Current) => Some(Finding::ok(name, "says how work is done here")),
         Ok(OurPart::Outdated) => Some(Finding::warn(
@@ -139,6 +139,27 @@ fn for_agents(root: &FilesRoot) -> Option<Finding> {
             "callboard doctor --fix",
         )),
     }
+}
+
+/// A file that cannot be read as what it is. The hint of `init` speaks of writing, which a look does not do.
+fn unread(name: &'static str, failure: &Failure) -> Finding {
+    match failure {
+        Failure::Said(said) if said.code == "CLIENT_FILE_INVALID" => {
+            Finding::fail(name, said.message.clone(), "mend the file by hand")
+        }
+        _ => Finding::failed(name, failure),
+    }
+}
+
+/// Whether a client of this folder speaks to a server instead of starting one.
+pub(super) fn is_on_a_server(root: &Path) -> bool {
+    let root = FilesRoot::of_project(root.to_owned());
+    let is_remote = |entry: Value| address_of(&entry).is_some();
+    CLIENTS.iter().any(|client| connected(&root, client).ok().flatten().is_some_and(is_remote))
+}
+
+fn address_of(entry: &Value) -> Option<&str> {
+    ["url", "httpUrl"].iter().find_map(|key| entry[*key].as_str())
 }
 
 /// The program of an entry: a text, or the first of a list.

@@ -11,6 +11,7 @@ use rustix::fs::Access;
 
 use super::{Finding, clients, growth, handshake, machine};
 use crate::cli::context::Context;
+use crate::cli::repository::{FIRST_COMMIT, lacks_commit};
 use crate::cli::trust;
 use crate::compose::{self, App};
 use crate::config::Settings;
@@ -22,10 +23,7 @@ use crate::place::Place;
 pub(super) async fn look(context: &Context) -> Vec<Finding> {
     let place = match Place::find() {
         Ok(Some(place)) => place,
-        Ok(None) => {
-            let words = "no .callboard folder here or in any folder above";
-            return vec![Finding::fail("project", words, "callboard init")];
-        }
+        Ok(None) => return without_project().await,
         Err(failure) => return vec![Finding::failed("project", &failure)],
     };
     let mut found = of_place(&place).await;
@@ -57,6 +55,20 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found
 }
 
+/// A folder without a board of its own. Its agents may use a server (`callboard init --server`).
+async fn without_project() -> Vec<Finding> {
+    let words = "no .callboard folder here or in any folder above";
+    match Place::to_make() {
+        Ok(place) if clients::is_on_a_server(&place.root) => {
+            let words = format!("{words}; the agents here use a server");
+            let mut found = vec![Finding::ok("project", words)];
+            found.extend(clients::look(&place).await);
+            found
+        }
+        _ => vec![Finding::fail("project", words, "callboard init")],
+    }
+}
+
 /// The folder of the project.
 pub(super) async fn of_place(place: &Place) -> Vec<Finding> {
     vec![
@@ -75,13 +87,22 @@ async fn repository(place: &Place) -> Finding {
             format!("git init {}", place.root.display()),
         );
     }
-    match LocalChecks::new(false).repository(&place.root).await {
-        Err(RepositoryFault::Failed(words)) => Finding::warn(
+    if let Err(RepositoryFault::Failed(words)) =
+        LocalChecks::new(false).repository(&place.root).await
+    {
+        return Finding::warn(
             "repository",
             format!("{} {words}", place.root.display()),
             "make git work there for this user: worktrees and reviews need it",
+        );
+    }
+    match lacks_commit(&place.root).await {
+        true => Finding::warn(
+            "repository",
+            "the repository has no commit yet; worktrees start from one",
+            FIRST_COMMIT,
         ),
-        Ok(_) | Err(RepositoryFault::None(_)) => Finding::ok("repository", "the project is in git"),
+        false => Finding::ok("repository", "the project is in git"),
     }
 }
 

@@ -18,12 +18,13 @@ use crate::output::{Failure, Object, Out};
 /// titles and bodies that changed meanwhile are reported, and taken over with --update.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  callboard import plan.md --dry-run\n  callboard import backlog.jsonl --yes"
+    after_help = "Examples:\n  callboard import plan.md --dry-run\n  callboard import .beads --label backend\n  callboard import acme/shop --from github\n  callboard import backlog.jsonl --yes"
 )]
 pub struct ImportArgs {
-    /// A file or folder, or a repository at a forge such as acme/shop
+    /// A file or folder; with --from github or gitlab a repository such as acme/shop
     source: String,
-    /// The format of the source [default: from its name]
+    /// The format of the source: markdown, jsonl, html, beads, backlog, task-master, vibe-kanban, github, gitlab
+    /// [default: from its name]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     #[arg(value_parser = ImportFormat::ALL.map(ImportFormat::as_str))]
     from: Option<String>,
@@ -81,6 +82,12 @@ async fn preview(open: &Open, plan: &ImportPlan, update: bool) -> Result<(), Fai
     for task in &plan.new {
         let state = if task.state.is_closed() { ", closed" } else { "" };
         out.line(&format!("+ {}  ({}{state})", task.title, task.reference))?;
+        if let Some(parent) = &task.parent {
+            out.line(&format!("    below: {parent}"))?;
+        }
+        if !task.deps.is_empty() {
+            out.line(&format!("    after: {}", task.deps.join(", ")))?;
+        }
         // A command of a check is run on this machine later: it is shown before it is taken.
         for check in task.checks.iter().filter_map(|check| check.cmd.as_ref()) {
             out.line(&format!("    runs: {check}"))?;

@@ -20,11 +20,7 @@ pub async fn read(
     let path = Path::new(source);
     let is_folder = path.is_dir();
     let format = from.or_else(|| ImportFormat::of_path(source, is_folder));
-    let known = ImportFormat::ALL.map(ImportFormat::as_str).join(", ");
-    let format = format.ok_or_else(|| {
-        let message = format!("'{source}' does not say which format it has");
-        Failure::usage(message).hint(format!("--from FORMAT, one of {known}"))
-    })?;
+    let format = format.ok_or_else(|| unknown(source, path.exists()))?;
     if let Some(forge) = format.forge() {
         let text = open.engine().forge_issues(&open.op("import"), forge, source).await?;
         let files = [SourceFile { name: source.to_owned(), text }];
@@ -46,6 +42,19 @@ pub async fn read(
         return Err(Failure::usage(message));
     }
     import::read(format, &files).map_err(|fault| Failure::usage(fault.to_string()))
+}
+
+/// The refusal of a source whose name tells no format.
+fn unknown(source: &str, is_there: bool) -> Failure {
+    if !is_there && source.split('/').filter(|part| !part.is_empty()).count() == 2 {
+        let message = format!("there is no file {source}, and no forge is named");
+        return Failure::usage(message).hint(format!(
+            "for issues of a repository: callboard import {source} --from github, or gitlab"
+        ));
+    }
+    let known = ImportFormat::ALL.map(ImportFormat::as_str).join(", ");
+    Failure::usage(format!("'{source}' does not say which format it has"))
+        .hint(format!("--from FORMAT, one of {known}"))
 }
 
 /// The files of a source, in the order of their names.

@@ -19,7 +19,7 @@ pub use kind::{DiffKind, GeneratedBy, kind_of};
 pub use moved::mark_moved;
 pub use paint::{FilePaint, PAINTED_BYTES_MAX, PaintOrder, PaintShop, paint};
 pub use parse::{DiffFault, parse};
-pub use tree::{TreeEntry, tree};
+pub use tree::{TreeEntry, place_in_tree, tree};
 pub use words::{Marks, marks};
 
 /// A file that a patch changes.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use super::super::parts::icon;
 use super::file::{anchor, comments, counts};
 use super::table::VisibleText;
 use super::{DiffKind, DiffView, FileFacts};
@@ -24,13 +25,11 @@ pub struct TreeEntry {
 
 /// The navigation beside the diff. Folders are one level deep: a nested tree would be wider than its column.
 pub fn tree(entries: &[TreeEntry], view: &DiffView<'_>) -> Markup {
-    // `false` sorts before `true`, so generated files come last.
-    let mut folders = BTreeMap::<(bool, &str), Vec<(&str, &TreeEntry)>>::new();
+    let mut folders = BTreeMap::<(bool, String), Vec<(&str, &TreeEntry)>>::new();
     for entry in entries.iter().take(FILES_MAX) {
-        let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
-        let is_generated = matches!(entry.kind, DiffKind::Generated(_));
-        let (folder, name) = if is_generated { ("", &*entry.path) } else { (folder, name) };
-        folders.entry((is_generated, folder)).or_default().push((name, entry));
+        let place = place_in_tree(&entry.path, &entry.kind);
+        let below = if place.1.is_empty() { 0 } else { place.1.len() + 1 };
+        folders.entry(place).or_default().push((&entry.path[below..], entry));
     }
     html! {
         nav.tree aria-label="Files" {
@@ -46,6 +45,14 @@ pub fn tree(entries: &[TreeEntry], view: &DiffView<'_>) -> Markup {
     }
 }
 
+/// The group of a file in the tree: whether the file is generated, and its folder. `false` sorts before `true`, so
+/// generated files come last, by their whole paths.
+pub fn place_in_tree(path: &str, kind: &DiffKind) -> (bool, String) {
+    let is_generated = matches!(kind, DiffKind::Generated(_));
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    (is_generated, if is_generated { String::new() } else { folder.to_owned() })
+}
+
 fn row(name: &str, entry: &TreeEntry, view: &DiffView<'_>) -> Markup {
     let unknown = FileFacts::default();
     let facts = view.facts.get(&entry.path).unwrap_or(&unknown);
@@ -57,11 +64,13 @@ fn row(name: &str, entry: &TreeEntry, view: &DiffView<'_>) -> Markup {
     let lines = entry.lines.map(|(added, removed)| (added as usize, removed as usize));
     html! {
         li class=[facts.is_viewed.then_some("viewed")] {
-            @if facts.is_viewed { span.tick role="img" aria-label="viewed" { "✓" } " " }
+            span.tick role="img" aria-label=(if facts.is_viewed { "viewed" } else { "not viewed" }) {
+                (icon(if facts.is_viewed { "pip-pass" } else { "pip-open" }))
+            }
             a href=(address) { bdi { (VisibleText(name)) } }
             @if facts.is_news { " " span.tag.news { "new" } }
             @if facts.comments > 0 {
-                " " span.count title=(comments(facts.comments)) { (facts.comments) }
+                " " span.tag.is-person title=(comments(facts.comments)) { (facts.comments) }
             }
             (counts(lines))
         }

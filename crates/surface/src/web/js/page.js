@@ -254,7 +254,8 @@ function showVerbs() {
   here.replaceChildren(...(rows.length ? [head, list] : []));
 }
 
-palette?.addEventListener("toggle", ({ newState }) => {
+// Before the palette opens: once it is open, the first letter of a quick typist would be selected, and lost.
+palette?.addEventListener("beforetoggle", ({ newState }) => {
   if (newState !== "open") return;
   field.select();
   showVerbs();
