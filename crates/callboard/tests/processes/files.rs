@@ -148,6 +148,23 @@ fn a_replaced_database_is_refused_and_can_be_restored() {
     assert_eq!(readyz(&server), 200);
 }
 
+/// The log of the lost database must not stay beside the restored one.
+#[test]
+fn a_deleted_database_can_be_restored_although_its_log_is_left() {
+    let board = board();
+    let mut server = Server::start(board.path());
+    create(&server, "kept").unwrap();
+    ok(board.path(), &["backup", "monday.db"]);
+    create(&server, "after the backup").unwrap();
+    std::fs::remove_file(database(board.path())).unwrap();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    assert!(beside(board.path(), "-wal").exists());
+    ok(board.path(), &["restore", "monday.db"]);
+    assert_eq!(titles(board.path()), ["kept"]);
+    ok(board.path(), &["doctor"]);
+}
+
 #[test]
 fn a_file_put_in_place_by_hand_can_be_restored_from_where_it_is() {
     let board = board();

@@ -64,9 +64,17 @@ impl SqliteStore {
         let events = inspect(part.path()).map_err(RestoreError::Backup)?;
         let turnstile = Turnstile::open(&database).map_err(unavailable)?;
         let _turn = turnstile.enter().map_err(unavailable)?;
+        let aside = with_suffix(&database, &format!(".before-restore-{stamp}"));
         let kept = match former {
-            Some(_) => Some(set_aside(&database, log_is_foreign, stamp)?),
-            None => None,
+            Some(_) => {
+                set_aside(&database, &aside, log_is_foreign)?;
+                Some(aside)
+            }
+            // A server whose database was deleted leaves a log behind.
+            None => {
+                log_aside(&database, &aside, true)?;
+                None
+            }
         };
         part.replace().map_err(unavailable)?;
         // The restored log may be shorter than the former one. Without this the bell would call its missing end lost.
@@ -111,25 +119,28 @@ fn inspect(part: &Path) -> Result<u64, StoreError> {
 
 /// Keeps the former database under another name, with everything that is in its log. The name of
 /// the database stays taken until the restored file replaces it.
-fn set_aside(database: &Path, log_is_foreign: bool, stamp: &str) -> Result<PathBuf, RestoreError> {
-    let aside = with_suffix(database, &format!(".before-restore-{stamp}"));
+fn set_aside(database: &Path, aside: &Path, log_is_foreign: bool) -> Result<(), RestoreError> {
     if !log_is_foreign {
         fold(database)?;
     }
-    let unavailable = |error: io::Error| {
-        StoreError::Unavailable(format!("cannot keep {}: {error}", aside.display()))
-    };
-    match std::fs::hard_link(database, &aside) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(unavailable(error))?,
+    match std::fs::hard_link(database, aside) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(not_kept(aside, &error))?;
+        }
         // Not every file system has hard links.
-        Err(_) => std::fs::rename(database, &aside).map_err(unavailable)?,
+        Err(_) => std::fs::rename(database, aside).map_err(|error| not_kept(aside, &error))?,
         Ok(()) => {}
     }
-    // A log that could not be folded in goes along with its database. A log of another database
-    // gets a name under which SQLite never applies it.
+    log_aside(database, aside, log_is_foreign)
+}
+
+/// Removes the log of the former database from beside the name of the database. A log that could not be folded in goes
+/// along with its database. A log of another database gets a name under which SQLite never applies it.
+fn log_aside(database: &Path, aside: &Path, log_is_foreign: bool) -> Result<(), RestoreError> {
+    let unavailable = |error: io::Error| not_kept(aside, &error);
     let log = if log_is_foreign { ".wal" } else { "-wal" };
     for (from, to) in [("-wal", log), ("-journal", "-journal")] {
-        match std::fs::rename(beside(database, from), with_suffix(&aside, to)) {
+        match std::fs::rename(beside(database, from), with_suffix(aside, to)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(unavailable(error))?,
             _ => {}
         }
@@ -138,8 +149,11 @@ fn set_aside(database: &Path, log_is_foreign: bool, stamp: &str) -> Result<PathB
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(unavailable(error))?,
         _ => {}
     }
-    sync_folder(database).map_err(unavailable)?;
-    Ok(aside)
+    Ok(sync_folder(database).map_err(unavailable)?)
+}
+
+fn not_kept(aside: &Path, error: &io::Error) -> StoreError {
+    StoreError::Unavailable(format!("cannot keep {}: {error}", aside.display()))
 }
 
 /// Writes the log of a database into its file. A damaged database stays as it is. One that another program has open
