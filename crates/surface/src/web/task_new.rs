@@ -284,7 +284,8 @@ async fn made(page: &Page, form: &TaskForm) -> Result<(String, String), EngineEr
 
 async fn asked(page: &Page, status: StatusCode, form: &TaskForm, fault: Option<&str>) -> Response {
     let content = match content(page, form, fault).await {
-        Ok(content) => content,
+        // The trail stands in the place of the heading.
+        Ok(content) => html! { h1.hidden { "New task" } (content) },
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
     let mut view = View::of(Screen::Board, "New task", content);
