@@ -6,6 +6,8 @@ mod choose;
 pub(crate) mod command;
 mod heard;
 pub(crate) mod mcp;
+#[cfg(test)]
+mod random;
 mod settings;
 mod usage;
 mod wire;

@@ -78,10 +78,10 @@ pub async fn forward(
 /// The id of a line that is JSON by its grammar but cannot be read: its sender waits for an answer with that id.
 fn id_of(line: &[u8]) -> Value {
     #[derive(Deserialize)]
-    struct Envelope {
+    struct UnreadLine {
         id: Value,
     }
-    let id = serde_json::from_slice(line).map(|Envelope { id }| id).unwrap_or_default();
+    let id = serde_json::from_slice(line).map(|UnreadLine { id }| id).unwrap_or_default();
     if id.is_string() || id.is_number() { id } else { Value::Null }
 }
 

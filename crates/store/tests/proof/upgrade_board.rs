@@ -35,6 +35,7 @@ macro_rules! board {
     };
 }
 
+/// Made by commits dcb5e7d8 and 118b9acb.
 pub const BOARDS: &[Board] = &[board!(21, "v21"), board!(33, "v33")];
 
 /// The name of the PostgreSQL schema in the fixtures.

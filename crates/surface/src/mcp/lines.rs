@@ -184,10 +184,10 @@ where
 /// for an answer with that id.
 pub(super) fn id_of(line: &[u8]) -> Value {
     #[derive(Deserialize)]
-    struct Envelope {
+    struct UnreadMessage {
         id: Value,
     }
-    let id = serde_json::from_slice(line).map(|Envelope { id }| id).unwrap_or_default();
+    let id = serde_json::from_slice(line).map(|UnreadMessage { id }| id).unwrap_or_default();
     if id.is_string() || id.is_number() { id } else { Value::Null }
 }
 
