@@ -125,7 +125,7 @@ fn set_aside(database: &Path, aside: &Path, log_is_foreign: bool) -> Result<(), 
     }
     match std::fs::hard_link(database, aside) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(not_kept(aside, &error))?;
+            return Err(not_kept(aside, &error).into());
         }
         // Not every file system has hard links.
         Err(_) => std::fs::rename(database, aside).map_err(|error| not_kept(aside, &error))?,
