@@ -533,3 +533,23 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>, is_wanted: &dyn Fn(&Path) ->
         }
     }
 }
+
+/// A patch that does not apply any more would show nothing, and `scripts/mutations --run` is no part of a usual run.
+#[test]
+fn bugs_put_in_on_purpose_fit_the_code() {
+    let folder = root().join("scripts/mutations.d");
+    for entry in fs::read_dir(&folder).expect("a folder of the workspace").flatten() {
+        let (path, patch) = (relative(&entry.path()), read(&entry.path()));
+        let (_, patch) = patch.split_once("\n+++ b/").expect("a patch of one file");
+        let (file, hunks) = patch.split_once("\n@@").expect("a hunk");
+        let code = read(&root().join(file));
+        for hunk in hunks.split("\n@@") {
+            let lines = hunk.lines().skip(1).filter(|line| !line.starts_with('+'));
+            let before: Vec<&str> = lines.map(|line| line.get(1..).unwrap_or_default()).collect();
+            assert!(
+                code.contains(&before.join("\n")),
+                "{path} does not fit {file} any more: make the patch anew, and see its test fail"
+            );
+        }
+    }
+}

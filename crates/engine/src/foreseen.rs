@@ -1,5 +1,5 @@
-//! What git said about merging the work in review. ForeseenMerge in memory: lists name conflicts without asking git, and a
-//! process that was just started knows nothing yet.
+//! What git said about merging the work in review. The answers are kept in memory: lists name conflicts without asking
+//! git, and a process that was just started knows nothing yet.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use callboard_domain::board::why::WhyOutlook;
 use callboard_domain::ids::Id;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The outlooks of tasks in review.
@@ -17,6 +18,7 @@ pub(crate) struct Foreseen {
     known: Mutex<HashMap<Id, ForeseenMerge>>,
     /// The newest event when merges were last looked for.
     heard: AtomicU64,
+    read: Notify,
 }
 
 struct ForeseenMerge {
@@ -28,11 +30,17 @@ struct ForeseenMerge {
 }
 
 impl Foreseen {
-    /// How a merge of the task would go, as git said it in this round of review.
+    /// How a merge of the task would go, as git said it in this round of review. Asking wakes the loop.
     pub fn of(&self, task: &Task) -> Option<WhyOutlook> {
+        self.read.notify_one();
         let known = self.known();
         let kept = known.get(&task.id.id).filter(|kept| kept.phase_at == task.phase_at)?;
         kept.outlook.clone()
+    }
+
+    /// Returns once a list was read since the last return. A process whose lists are not read asks git nothing.
+    pub async fn read(&self) {
+        self.read.notified().await;
     }
 
     /// When git was asked about this round of the task.

@@ -1,5 +1,5 @@
 //! The loop that asks git how merges of the work in review would go, so that the board and the inbox name conflicts
-//! before a person opens the review.
+//! before a person opens the review. Git is asked only while these lists are read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
 
-/// How often the loop looks for tasks that came into review.
+/// The shortest time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// An answer of git is good for so long: commits that others make in the repository are no events.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -30,6 +30,11 @@ impl Engine {
             return stop.cancelled().await;
         }
         loop {
+            // Every agent's stdio server runs this loop, too, and shows no list.
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.foreseen.read() => {}
+            }
             tokio::select! {
                 () = stop.cancelled() => return,
                 looked = self.reviews_foresee() => {
