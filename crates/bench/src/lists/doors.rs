@@ -105,8 +105,7 @@ pub fn all(marks: &Marks, tasks: usize) -> Vec<Door> {
     tool("board", "get_context", json!({"task_id": task}));
     tool("board", "audit_tail", json!({}));
     tool("board", "projects_list", json!({}));
-    tool("board", "repos_list", json!({}));
-    tool("board", "settings_get", json!({}));
+    tool("board", "repos_list", json!({"project_id": project.to_string()}));
     tool("relay", "jobs_list", json!({}));
     tool("relay", "jobs_list", json!({"offset": tasks / 20}));
     tool("relay", "jobs_list", json!({"state": "CANCELED"}));
@@ -138,7 +137,8 @@ pub fn all(marks: &Marks, tasks: usize) -> Vec<Door> {
     ] {
         doors.push(Door { name: format!("page {path}"), ask: Ask::Page(path.into()) });
     }
-    let path = format!("/tasks/{task}");
+    // The address with the short name; a whole id leads there.
+    let path = format!("/tasks/{}-1", task.prefix);
     doors.push(Door { name: "page of a task".into(), ask: Ask::Page(path) });
     let mut program = |line: &str| {
         let arguments = line.split(' ').map(str::to_owned).collect();
