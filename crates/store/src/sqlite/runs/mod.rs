@@ -52,7 +52,7 @@ pub(crate) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunR
 /// The open run of a task.
 pub(crate) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<RunRecord>> {
     let sql = record_sql(
-        "WHERE r.task = ?1 AND r.org = ?2 AND j.due_at IS NOT NULL ORDER BY r.job DESC LIMIT 1",
+        "WHERE r.task = ?1 AND +r.org = ?2 AND j.due_at IS NOT NULL ORDER BY r.job DESC LIMIT 1",
     );
     db.prepare_cached(&sql)?.query_row(params![task.id.to_bytes(), org], record).optional()
 }
@@ -183,7 +183,7 @@ pub(crate) fn works(
     each: usize,
 ) -> Result<Vec<RunRecord>> {
     let sql = record_sql(
-        "WHERE r.task = ?1 AND r.org = ?2 AND j.kind IN ('work', 'crew') \
+        "WHERE r.task = ?1 AND +r.org = ?2 AND j.kind IN ('work', 'crew') \
          ORDER BY j.due_at IS NULL, r.job DESC LIMIT ?3",
     );
     let mut found = Vec::new();
