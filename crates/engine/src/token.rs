@@ -264,7 +264,7 @@ impl TokenBook {
         self.issued.as_deref().filter(|_| is_issued(shown))
     }
 
-    /// The token with this id, whoever made it; it may have ended.
+    /// The token with this id, of the board or of the issuer; it may have ended.
     async fn token(&self, id: TokenId) -> Result<Option<Token>, EngineError> {
         match self.issued.as_ref().and_then(|issued| issued.get(id)) {
             Some(token) => Ok(Some(token)),

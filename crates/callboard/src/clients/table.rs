@@ -47,6 +47,16 @@ pub struct Client {
     has_jsonc: bool,
 }
 
+/// The entry of `.mcp.json`, which Claude Code and Copilot CLI both read.
+fn shared_shape(reach: &ServerReach) -> Value {
+    match reach {
+        ServerReach::Stdio => plain_stdio(),
+        ServerReach::Http { .. } => {
+            typed_http(reach, "type", "http", |name| format!("${{{name}}}"))
+        }
+    }
+}
+
 pub const CLIENTS: &[Client] = &[
     Client {
         name: "claude",
@@ -56,12 +66,7 @@ pub const CLIENTS: &[Client] = &[
         user: ".claude.json",
         format: Format::Json,
         above: "mcpServers",
-        shape: |reach| match reach {
-            ServerReach::Stdio => plain_stdio(),
-            ServerReach::Http { .. } => {
-                typed_http(reach, "type", "http", |name| format!("${{{name}}}"))
-            }
-        },
+        shape: shared_shape,
         schema: None,
         has_jsonc: false,
     },
@@ -142,12 +147,7 @@ pub const CLIENTS: &[Client] = &[
         user: ".copilot/mcp-config.json",
         format: Format::Json,
         above: "mcpServers",
-        shape: |reach| match reach {
-            ServerReach::Stdio => plain_stdio(),
-            ServerReach::Http { .. } => {
-                typed_http(reach, "type", "http", |name| format!("${{{name}}}"))
-            }
-        },
+        shape: shared_shape,
         schema: None,
         has_jsonc: false,
     },

@@ -59,7 +59,7 @@ impl Reader<'_> {
     }
 
     /// The issuer whose tokens are accepted. Half of its settings is refused: without `http.issuer` the server would be
-    /// open although somebody meant to close it.
+    /// open although its settings were meant to close it.
     pub(super) fn issuer(&self) -> Result<Option<IssuerChoice>, String> {
         let [keys, audience, grants] =
             ["http.issuer_keys", "http.issuer_audience", "http.issuer_grants"];

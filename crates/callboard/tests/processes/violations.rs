@@ -146,7 +146,7 @@ fn effect(event: &Logged) -> Option<(String, Op)> {
     Some(made_by(&event.actor, op))
 }
 
-/// An effect with its client. A dep is in a set: adding it again changes nothing, whoever does.
+/// An effect with its client. A dep is in a set: adding it again changes nothing, by any client.
 fn made_by(client: &str, op: Op) -> (String, Op) {
     let is_set = matches!(op, Op::Depend { .. });
     (if is_set { String::new() } else { client.to_owned() }, op)

@@ -108,7 +108,7 @@ pub(super) struct KeySource {
     from: IssuerKeys,
     times: KeyTimes,
     wire: OnceCell<Wire>,
-    /// Held during a fetch. Whoever waits for it finds the result of the fetch.
+    /// Held during a fetch. A caller that waited for the lock finds the result of that fetch.
     turn: tokio::sync::Mutex<()>,
     kept: Mutex<KeptKeys>,
 }
