@@ -86,6 +86,7 @@ migrations! {
     35 "order" "0035_order.sql",
     36 "record" "0036_record.sql",
     37 "retention" "0037_retention.sql",
+    38 "left" "0038_left.sql",
 }
 
 pub(crate) fn latest() -> u32 {

@@ -25,7 +25,7 @@ use crate::board::terms::{checks, condition, of_epic};
 use crate::table::attempt::ATTEMPT;
 use crate::table::comment::COMMENT;
 use crate::table::event::EVENT;
-use crate::table::task::{TASK, TASK_FROM};
+use crate::table::task::{TASK, TASK_FROM, tasks_by_id};
 use crate::table::{Cells, RowReader};
 use crate::task::filter::{Filter, Value};
 
@@ -323,7 +323,10 @@ impl ShelfSql {
             true => format!("projects j CROSS JOIN LATERAL {} t", best("t.*", limit)),
             // SQLite would sort whole rows. The join goes from the few found ids to their rows; a CROSS JOIN keeps
             // that order.
-            false => format!("{} f CROSS JOIN tasks t ON t.id = f.id", best("t.id", limit)),
+            false => {
+                let (found, tasks) = (best("t.id", limit), tasks_by_id(sign));
+                format!("{found} f CROSS JOIN {tasks} ON t.id = f.id")
+            }
         };
         let limit = shelf.limit(query.limit);
         // SQLite goes through the found ids in their order, and stops at the limit. Another ORDER BY would read all of
@@ -457,13 +460,14 @@ impl StuckQuery {
         let project = self.project.map(|project| format!("AND t.project = {project}"));
         let far = i64::MAX;
         format!(
-            "SELECT {TASK}, {ATTEMPT} FROM attempts a {index} CROSS JOIN tasks t \
+            "SELECT {TASK}, {ATTEMPT} FROM attempts a {index} CROSS JOIN {} \
              LEFT JOIN tasks p ON p.id = t.parent \
              WHERE a.ended_at IS NULL AND t.id = a.task AND t.newest_attempt = a.id \
              AND t.org = {sign}1 AND t.removed_at IS NULL AND t.phase IN ('initial', 'working') \
              AND (a.lease_expires_at IS NULL OR a.lease_expires_at > {sign}2) \
              AND a.heartbeat_at < {sign}3 AND a.started_at < {sign}3 {} \
              ORDER BY coalesce(a.lease_expires_at, {far}), a.id LIMIT {}",
+            tasks_by_id(sign),
             project.unwrap_or_default(),
             self.limit
         )

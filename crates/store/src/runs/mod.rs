@@ -192,13 +192,23 @@ pub(crate) fn waiting(kind: JobKind, machine: &str, now: &str) -> String {
     )
 }
 
-/// Runs of which processes may be left on a machine.
-pub(crate) fn running_on(machine: &str) -> String {
+/// Runs of which processes may be left on a machine, with the names of their orgs: those under way, and those in
+/// workspaces that are over and of which nothing was seen to be gone. `columns` are those of a job `j` and an org `o`.
+/// The first part goes through the open jobs, the second begins at the index `runs_left`; a `CROSS JOIN` keeps SQLite
+/// to that order.
+pub(crate) fn running_on(columns: &str, sign: char) -> String {
+    let (open, left) = match sign {
+        '?' => ("INDEXED BY jobs_by_due", "INDEXED BY runs_left"),
+        _ => ("", ""),
+    };
+    let around = "LEFT JOIN tasks t ON t.id = j.task JOIN orgs o ON o.id = j.org";
     format!(
-        "(j.kind IN ('run', 'work', 'crew') AND j.due_at IS NOT NULL AND j.state = 'running' \
-             AND r.runs_on = {machine}) \
-         OR (j.kind IN ('work', 'crew') AND j.due_at IS NULL AND r.gone_at IS NULL \
-             AND r.runs_on = {machine})"
+        "SELECT {columns} FROM jobs j {open} CROSS JOIN runs r {around} WHERE r.job = j.id \
+             AND j.kind IN ('run', 'work', 'crew') AND j.due_at IS NOT NULL \
+             AND j.state = 'running' AND r.runs_on = {sign}1 \
+         UNION ALL SELECT {columns} FROM runs r {left} CROSS JOIN jobs j {around} \
+         WHERE j.id = r.job AND r.key = '' AND r.gone_at IS NULL AND r.runs_on = {sign}1 \
+             AND j.kind IN ('work', 'crew') AND j.due_at IS NULL"
     )
 }
 

@@ -18,7 +18,7 @@ use crate::table::Cells;
 use crate::table::attempt::{self, ATTEMPT};
 use crate::table::event::{self, EVENT};
 use crate::table::project::{self, PROJECT_NAME, REPO, REPO_ORDER};
-use crate::table::task::{self, TASK};
+use crate::table::task::{self, TASK, TASKS_BY_ID};
 use crate::task::filter::{AttemptLeg, Filter, Leg, Value};
 use crate::task::queue::{freed_names, lapsed_counts};
 use crate::{
@@ -86,9 +86,10 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
         Leg::Every | Leg::Written | Leg::Phase(_) | Leg::Live
             if leg == Leg::Live || query.is_for_live() =>
         {
-            "attempts a INDEXED BY attempts_live CROSS JOIN tasks t ON t.id = a.task \
-             AND t.newest_attempt = a.id LEFT JOIN tasks p ON p.id = t.parent"
-                .into()
+            format!(
+                "attempts a INDEXED BY attempts_live CROSS JOIN {TASKS_BY_ID} ON t.id = a.task \
+                 AND t.newest_attempt = a.id LEFT JOIN tasks p ON p.id = t.parent"
+            )
         }
         Leg::Every | Leg::Written | Leg::Phase(_) | Leg::Live => {
             let index = index_of(query, leg);
@@ -98,9 +99,10 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
             )
         }
         Leg::Lapsed => {
-            "attempts a CROSS JOIN tasks t ON t.id = a.task AND t.newest_attempt = a.id \
-             LEFT JOIN tasks p ON p.id = t.parent"
-                .into()
+            format!(
+                "attempts a CROSS JOIN {TASKS_BY_ID} ON t.id = a.task AND t.newest_attempt = a.id \
+                 LEFT JOIN tasks p ON p.id = t.parent"
+            )
         }
     };
     format!(
@@ -283,7 +285,7 @@ pub(crate) fn attempts(
             AttemptLeg::Canceled => "INDEXED BY attempts_canceled",
         };
         let sql = format!(
-            "SELECT {ATTEMPT} FROM attempts a {index} CROSS JOIN tasks t ON t.id = a.task WHERE {} \
+            "SELECT {ATTEMPT} FROM attempts a {index} CROSS JOIN {TASKS_BY_ID} ON t.id = a.task WHERE {} \
              ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
             filter.sql(),
             query.limit

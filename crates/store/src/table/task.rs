@@ -17,6 +17,14 @@ pub(crate) const TASK: &str = "t.id, t.prefix, t.number, t.project, t.reference,
      t.entries, t.created_at, t.updated_at";
 /// The parent is joined for its prefix, which its id needs.
 pub(crate) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
+/// Tasks `t` that a join finds by their ids, for SQLite. Without the name of the index SQLite may go through all tasks of a
+/// project for each row of the other table.
+pub(crate) const TASKS_BY_ID: &str = "tasks t INDEXED BY sqlite_autoindex_tasks_1";
+
+/// Tasks `t` that a join finds by their ids, for either database.
+pub(crate) fn tasks_by_id(sign: char) -> &'static str {
+    if sign == '?' { TASKS_BY_ID } else { "tasks t" }
+}
 
 /// Reads the columns of `TASK`, in their order.
 pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Task, R::Error> {

@@ -5,6 +5,8 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 
+use crate::table::task::tasks_by_id;
+
 /// Counts over every org. Plans are no work and are left out, as removed tasks are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TasksByState {
@@ -24,10 +26,11 @@ pub(crate) fn lapsed_counts(sign: char) -> String {
     format!(
         "SELECT count(*) FILTER (WHERE t.open_deps = 0 AND t.blocked IS NULL), \
              count(*) FILTER (WHERE t.open_deps > 0 OR t.blocked IS NOT NULL) \
-         FROM attempts a CROSS JOIN tasks t \
+         FROM attempts a CROSS JOIN {} \
          WHERE a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL \
              AND a.lease_expires_at <= {sign}1 AND t.id = a.task AND t.newest_attempt = a.id \
-             AND t.phase = 'working' AND t.removed_at IS NULL AND NOT t.is_plan"
+             AND t.phase = 'working' AND t.removed_at IS NULL AND NOT t.is_plan",
+        tasks_by_id(sign)
     )
 }
 

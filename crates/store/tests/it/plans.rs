@@ -233,9 +233,14 @@ async fn reads(f: &Fixture) -> Vec<(String, BTreeSet<String>)> {
     }
     let (from, until) = (f.store.now().plus_ms(-3_600_000), f.store.now());
     read!(attempts_within(AttemptSpan { org: org.clone(), actor: None, from, until, limit }), "");
-    for (is_over, state) in [(false, None), (true, Some("failed"))] {
-        let kinds = JobKind::ALL.to_vec();
-        read!(jobs(JobQuery { org: org.clone(), is_over, kinds, state, limit }), is_over);
+    let (every, in_workspaces) = (JobKind::ALL.to_vec(), JobKind::IN_WORKSPACES.to_vec());
+    for (is_over, kinds, state) in [
+        (false, &every, None),
+        (true, &every, Some("failed")),
+        (true, &in_workspaces, Some("failed")),
+    ] {
+        let (kinds, about) = (kinds.clone(), format!("{is_over} {kinds:?}"));
+        read!(jobs(JobQuery { org: org.clone(), is_over, kinds, state, limit }), about);
     }
     let order = RunOrder::NewestFirst { after: None };
     read!(runs(RunQuery { org: org.clone(), state: None, order, limit }), "");
@@ -463,10 +468,6 @@ const BOUNDED: &[(&str, &str)] = &[
         "ORDER BY t.id DESC LIMIT 10000",
         "a search for words: the newest 10,000 tasks at most, in the order of their index",
     ),
-    (
-        "j.due_at IS NULL AND r.gone_at IS NULL",
-        "the runs of a machine: not bounded yet. A SQLite with statistics reads all jobs for it",
-    ),
 ];
 
 /// The steps of a statement's plan that go through a whole growing table.
@@ -511,6 +512,18 @@ fn assert_no_scan(explained: &[(String, String, Vec<String>)]) {
     assert!(faults.is_empty(), "{} full scans:\n{}", faults.len(), faults.join("\n\n"));
 }
 
+/// The steps in which tasks that a statement joins by their ids are found in another way: for each row of the other table
+/// SQLite would go through all tasks of a project or an org. An index that the statement asks for is meant.
+fn long_ways<'p>(sql: &str, plan: &'p [String]) -> Vec<&'p String> {
+    let is_long = |step: &&String| {
+        let index = step.split(" INDEX ").nth(1).and_then(|rest| rest.split(' ').next());
+        let is_meant = index.is_some_and(|index| sql.contains(&format!("INDEXED BY {index}")));
+        step.starts_with("SEARCH t ") && !step.contains("id=?") && !is_meant
+    };
+    let joins = sql.matches(" JOIN tasks t ").count() - sql.matches("LEFT JOIN tasks t ").count();
+    plan.iter().filter(|_| joins > 0).filter(is_long).collect()
+}
+
 #[tokio::test]
 async fn sqlite_finds_every_read_by_an_index() {
     listen();
@@ -529,6 +542,12 @@ async fn sqlite_finds_every_read_by_an_index() {
                 while let Some(row) = rows.next().unwrap() {
                     steps.push(row.get::<_, String>(3).unwrap());
                 }
+                // Every page counts the runs that failed, among all that ended.
+                if sql.contains("'work', 'crew') AND j.state = 'failed'") {
+                    assert!(steps[0].contains("INDEX jobs_work_over ("), "{read}: {steps:#?}");
+                }
+                let long = long_ways(sql, &steps);
+                assert!(long.is_empty(), "{read} {statistics}: {long:#?}\n{sql}");
                 explained.push((format!("{read} {statistics}"), sql.clone(), steps));
             }
         }

@@ -130,7 +130,8 @@ pub(crate) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<Du
 
 /// Runs that a machine has: after a restart its server looks after their processes.
 pub(crate) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
-    jobs(db, &crate::runs::running_on("$1"), &[&machine]).await
+    let sql = crate::runs::running_on(&format!("{JOB}, o.name"), '$');
+    read::all(db, &sql, &[&machine]).await?.iter().map(due).collect()
 }
 
 /// Runs in tasks' workspaces: open ones first, then the newest.

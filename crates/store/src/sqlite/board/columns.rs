@@ -25,7 +25,7 @@ use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, read};
 use crate::table::attempt::ATTEMPT;
 use crate::table::plan::{self, PLAN};
-use crate::table::task::{self, TASK};
+use crate::table::task::{self, TASK, TASKS_BY_ID};
 use crate::table::{Cells, comment, event};
 use crate::task::filter::Value;
 
@@ -164,7 +164,7 @@ fn titles(db: &Connection, org: i64, ids: &[TaskId]) -> Result<Vec<TaskTitle>> {
 /// table of tasks.
 fn deps(db: &Connection, task: TaskId, policy: &Policy, now: Timestamp) -> Result<Vec<OpenDep>> {
     let sql = format!(
-        "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN tasks t ON t.id = deps.dep \
+        "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN {TASKS_BY_ID} ON t.id = deps.dep \
          LEFT JOIN tasks p ON p.id = t.parent LEFT JOIN attempts a ON a.id = t.newest_attempt \
          WHERE deps.task = ?1 AND {OPEN_DEPS} ORDER BY deps.position LIMIT {DEPS_MAX}"
     );
@@ -263,7 +263,7 @@ impl BoardStore for SqliteStore {
     ) -> Result<Vec<BoardRow>, StoreError> {
         self.shared.read_in(org, |db, org, now| {
             let sql = format!(
-                "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN tasks t ON t.id = deps.task \
+                "SELECT {TASK}, {ATTEMPT} FROM deps CROSS JOIN {TASKS_BY_ID} ON t.id = deps.task \
                  LEFT JOIN tasks p ON p.id = t.parent \
                  LEFT JOIN attempts a ON a.id = t.newest_attempt \
                  WHERE deps.dep = ?1 AND t.org = ?2 AND t.removed_at IS NULL \

@@ -171,7 +171,7 @@ pub(crate) fn late(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<
 }
 
 pub(crate) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> {
-    let sql = due_sql(&crate::runs::running_on("?1"));
+    let sql = crate::runs::running_on(&format!("{JOB}, o.name"), read::SIGN);
     db.prepare_cached(&sql)?.query_map([machine], due)?.collect()
 }
 

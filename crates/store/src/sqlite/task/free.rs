@@ -9,7 +9,7 @@ use rusqlite::{Connection, Result};
 use crate::FreeQuery;
 use crate::sqlite::read;
 use crate::table::attempt::ATTEMPT;
-use crate::table::task::TASK;
+use crate::table::task::{TASK, TASKS_BY_ID};
 use crate::task::filter::Value;
 
 // Each condition implies the WHERE of its partial index (`tasks_free`, `tasks_left`, `attempts_by_lease`). SQLite uses
@@ -27,9 +27,6 @@ const LEASE_OVER: &str = "t.project = ?1 AND t.phase IN ('initial', 'working') \
 /// Tasks in the order of an index, each with its newest attempt.
 const TASKS: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent \
      LEFT JOIN attempts a ON a.id = t.newest_attempt";
-/// From the few leases that are over to their tasks; a CROSS JOIN keeps that order.
-const LEASES: &str = "attempts a CROSS JOIN tasks t ON t.id = a.task AND t.newest_attempt = a.id \
-     LEFT JOIN tasks p ON p.id = t.parent";
 /// The tasks below a plan or epic, at any depth. UNION, not UNION ALL, also ends on a circle of parents.
 const BELOW: &str = "t.id IN (WITH RECURSIVE below (id) AS (\
          SELECT id FROM tasks WHERE parent = ?5 \
@@ -86,7 +83,11 @@ fn sql(kind: &str, below: bool) -> String {
         _ => "tasks t",
     };
     let from = match kind {
-        LEASE_OVER => LEASES.to_owned(),
+        // From the few leases that are over to their tasks; a CROSS JOIN keeps that order.
+        LEASE_OVER => format!(
+            "attempts a CROSS JOIN {TASKS_BY_ID} ON t.id = a.task AND t.newest_attempt = a.id \
+             LEFT JOIN tasks p ON p.id = t.parent"
+        ),
         _ => TASKS.replacen("tasks t", index, 1),
     };
     let below = if below { BELOW } else { "1" };
