@@ -99,12 +99,17 @@ test('fails: the log of the database stays short', () => {
 
 const end = (change = {}) => judgeEnd({
   doctor: { exit: 0, ok: true, checks: [{ name: 'database', status: 'ok', message: 'whole' }] },
-  gauges: { sessions: 2, waits: 0, streams: 0 }, abandoned: 2, exit: 0, complaints: [], ...change,
+  gauges: { sessions: 2, waits: 0, streams: 0 }, abandoned: 2, exit: 0, complaints: [], seconds: 300, ...change,
 });
 test('a clean end passes', () => assert.deepEqual(failed(end()), []));
+test('a clean end of an hour passes', () => {
+  const idle = { sessions: 0, waits: 0, streams: 0 };
+  assert.deepEqual(failed(end({ seconds: 3_600, gauges: idle })), []);
+});
 for (const change of [
   { doctor: { exit: 1, ok: false, checks: [{ name: 'database', status: 'fail', message: 'torn' }] } },
-  { gauges: { sessions: 3, waits: 0, streams: 0 } }, { gauges: { sessions: 2, waits: 1, streams: 0 } },
+  { gauges: { sessions: 3, waits: 0, streams: 0 } }, { gauges: { sessions: 1, waits: 0, streams: 0 } },
+  { seconds: 3_600, gauges: { sessions: 3, waits: 0, streams: 0 } }, { gauges: { sessions: 2, waits: 1, streams: 0 } },
   { gauges: { sessions: 2, waits: 0, streams: 1 } }, { exit: 'SIGKILL' }, { complaints: ['panicked'] },
 ]) {
   test(`fails: ${JSON.stringify(change)}`, () => assert.equal(failed(end(change)).length, 1));

@@ -127,7 +127,7 @@ try {
   checks = [
     ...judgeHistory(run.notes, events),
     ...judgeUse(samples, { postgres }),
-    ...judgeEnd({ doctor, gauges: seen, abandoned: run.notes.abandoned, exit, complaints: server.complaints() }),
+    ...judgeEnd({ doctor, gauges: seen, abandoned: run.notes.abandoned, exit, complaints: server.complaints(), seconds: took }),
   ];
   figures(took, events.length);
 } catch (error) {
