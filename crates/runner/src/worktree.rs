@@ -187,6 +187,15 @@ impl Worktrees for LocalWorktrees {
         changes::changes(worktree, target, query).await
     }
 
+    async fn commit_changes(
+        &self,
+        repo: &Path,
+        commit: &str,
+        query: &ChangesQuery,
+    ) -> Result<WorktreeChanges, WorktreeFault> {
+        changes::of_commit(repo, commit, query).await
+    }
+
     async fn worktree_commits(
         &self,
         worktree: &Worktree,

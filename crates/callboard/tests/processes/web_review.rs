@@ -143,6 +143,26 @@ fn a_verdict_counts_for_the_files_that_were_read() {
     write("three\n");
     assert_eq!(decide("merge", &read).status, 303);
     assert_eq!(git(folder, &["show", "main:list.txt"]), "three");
+
+    // Merged work is read from its commit, also when its worktree is gone and the target went on.
+    let commit = git(folder, &["rev-parse", "--short=7", "main"]);
+    let shown = format!("Shown is commit <code>{commit}</code> in <code>main</code>");
+    git(folder, &["commit", "-q", "--allow-empty", "-m", "later"]);
+    for is_gone in [false, true] {
+        if is_gone && worktree.exists() {
+            git(folder, &["worktree", "remove", "--force", worktree.to_str().unwrap()]);
+        }
+        for file in ["", "?file=list.txt"] {
+            let page = site.get(&format!("{path}{file}"));
+            assert_eq!(page.status, 200, "{}", page.text);
+            let diff = page.text.split("review-body").nth(1).expect("a diff");
+            let diff = diff.split("</main>").next().expect("the end of the page's own part");
+            assert!(page.text.contains(&shown), "{}", page.text);
+            assert!(diff.contains("list.txt") && diff.contains("three"), "{diff}");
+            assert!(!diff.contains("<form") && !diff.contains("comment="), "{diff}");
+            assert!(!page.text.contains("files viewed"), "{}", page.text);
+        }
+    }
 }
 
 /// Two tasks change one file. A review names the task at work that does so too, and the next review.

@@ -270,7 +270,7 @@ impl Engine {
     }
 
     /// The parts of a workspace, each with the result of looking for its worktree.
-    async fn workspace_parts(
+    pub(crate) async fn workspace_parts(
         &self,
         org: &str,
         task: &Task,

@@ -91,6 +91,15 @@ pub trait Worktrees: Send + Sync {
         query: &ChangesQuery,
     ) -> Result<WorktreeChanges, WorktreeFault>;
 
+    /// The files that one commit changed against its first parent. No worktree is needed. Of the query, `since` and
+    /// `until` do not count.
+    async fn commit_changes(
+        &self,
+        repo: &Path,
+        commit: &str,
+        query: &ChangesQuery,
+    ) -> Result<WorktreeChanges, WorktreeFault>;
+
     /// The commits of the work, the newest first, then the commit at which the work begins. At most 100 of the work.
     async fn worktree_commits(
         &self,

@@ -49,6 +49,9 @@ impl Engine {
         query: &ChangesQuery,
     ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
+        if let Some(commit) = seen.merged_as() {
+            return self.merged_changes(op, seen, commit, query).await;
+        }
         // After a fault the reader learns which one it was.
         if seen.work.iter().any(|work| work.looked.is_err()) {
             return self.workspace_changes(op, &seen.card, query).await;
@@ -66,6 +69,9 @@ impl Engine {
     ) -> Result<Vec<Vec<WorkCommit>>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        if seen.merged_as().is_some() {
+            return Ok(Vec::new());
+        }
         let parts = seen.work.iter().filter(|work| work.looked.is_ok());
         let mut found = Vec::new();
         for WorkedPart { part, worktree, .. } in
@@ -75,6 +81,33 @@ impl Engine {
             found.push(commits.unwrap_or_default());
         }
         Ok(found)
+    }
+
+    /// The changes of work that is merged, read from the commit of the merge. The record has the commit of one
+    /// repository; the others are left out.
+    async fn merged_changes(
+        &self,
+        op: &OpContext,
+        seen: &ReviewSeen,
+        commit: &str,
+        query: &ChangesQuery,
+    ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+        let CardSeen { record, card, .. } = &seen.card;
+        let mut fault = WorkspaceFault::NoRepo;
+        for (part, _) in self.workspace_parts(&op.principal.org, &record.task, card).await? {
+            if part.repo.machine != self.parts.machine {
+                continue;
+            }
+            match shop.worktrees.commit_changes(&part.repo.path, commit, query).await {
+                Ok(changes) => {
+                    let (name, below) = (part.name(), String::new());
+                    return Ok(Ok(vec![WorkspaceChanges { part, name, below, changes }]));
+                }
+                Err(found) => fault = found.into(),
+            }
+        }
+        Ok(Err(fault))
     }
 
     async fn changes_in(

@@ -59,6 +59,13 @@ pub struct Foresight {
 }
 
 impl ReviewSeen {
+    /// The commit that a closed task's work was merged as.
+    pub fn merged_as(&self) -> Option<&str> {
+        let review = self.card.card.review.as_ref()?;
+        let is_closed = self.card.record.task.phase.is_closed();
+        review.merge_commit.as_deref().filter(|_| is_closed)
+    }
+
     pub fn foresight(&self) -> Foresight {
         let mut all = Foresight { repos: self.work.len(), ..Foresight::default() };
         for work in &self.work {

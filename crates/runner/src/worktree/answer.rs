@@ -26,7 +26,7 @@ pub(super) async fn lines_changed_in(
     let tree = AgentTree::to_look_at(worktree).await?;
     let head = tree.head().await?;
     // After a rebase git cannot follow a line from one branch to the other.
-    if !is_commit(&tree, since).await? || !is_ancestor(&worktree.repo, since, &head).await? {
+    if !is_commit(tree.git(), since).await? || !is_ancestor(&worktree.repo, since, &head).await? {
         return Ok(None);
     }
     let git = || tree.git().within(TIME_MAX).with("GIT_LITERAL_PATHSPECS", "1");

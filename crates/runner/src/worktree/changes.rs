@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_engine::ports::{
@@ -16,7 +17,7 @@ use callboard_engine::ports::{
 
 use super::diff::PLAINLY;
 use super::state::newest;
-use super::{fork, is_ancestor, leftovers, text};
+use super::{common_dir, fork, is_ancestor, leftovers, text};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
@@ -44,6 +45,18 @@ pub(super) async fn changes(
     found
 }
 
+/// The changes of one commit against its first parent, read from the repository alone.
+pub(super) async fn of_commit(
+    repo: &Path,
+    commit: &str,
+    query: &ChangesQuery,
+) -> Result<WorktreeChanges, WorktreeFault> {
+    let sides = Sides::of_commit(repo, commit).await?;
+    let found = sides.changes(query).await;
+    sides.scratch.close().await?;
+    found
+}
+
 pub(super) async fn lines(
     worktree: &Worktree,
     target: &str,
@@ -58,7 +71,7 @@ pub(super) async fn lines(
 
 /// The two sides that are compared: a commit or a tree, and the work or a later commit.
 struct Sides {
-    tree: AgentTree,
+    place: GitPlace,
     /// Has the work in its index, uncommitted files included.
     scratch: Scratch,
     base: String,
@@ -67,6 +80,22 @@ struct Sides {
     since: ChangesSince,
     /// The later commit; `None` for the work as it is now.
     until: Option<String>,
+}
+
+/// Where git is asked.
+enum GitPlace {
+    Worktree(AgentTree),
+    /// A repository of a person, in which no agent writes.
+    Repo(PathBuf),
+}
+
+impl GitPlace {
+    fn git(&self) -> Git<'_> {
+        match self {
+            Self::Worktree(tree) => tree.git(),
+            Self::Repo(repo) => Git::at(repo),
+        }
+    }
 }
 
 impl Sides {
@@ -81,7 +110,7 @@ impl Sides {
         }
         let (repo, tree) = (&worktree.repo, AgentTree::to_look_at(worktree).await?);
         let head = match &query.until {
-            Some(until) if is_commit(&tree, until).await? => until.clone(),
+            Some(until) if is_commit(tree.git(), until).await? => until.clone(),
             Some(until) => return Err(WorktreeFault::BadCommit(until.clone())),
             None => tree.head().await?,
         };
@@ -89,14 +118,18 @@ impl Sides {
         let base = fork(repo, &head, &newest).await?.base;
         let scratch = Scratch::beside(Some(tree.index()), tree.objects()).await?;
         let (from, until) = (base.clone(), query.until.clone());
-        let mut sides = Self { tree, scratch, base, head, from, since: ChangesSince::Base, until };
+        let found = match until {
+            Some(_) => Vec::new(),
+            None => leftovers::uncommitted(&tree).await?,
+        };
+        let (place, since) = (GitPlace::Worktree(tree), ChangesSince::Base);
+        let mut sides = Self { place, scratch, base, head, from, since, until };
         if sides.until.is_none() {
-            let found = leftovers::uncommitted(&sides.tree).await?;
             let paths: Vec<&[u8]> = found.iter().map(|entry| entry.path.as_bytes()).collect();
             leftovers::stage(sides.git(), &paths).await?;
         }
         if let Some(since) = &query.since {
-            (sides.from, sides.since) = if !is_commit(&sides.tree, since).await? {
+            (sides.from, sides.since) = if !is_commit(sides.place.git(), since).await? {
                 (sides.base.clone(), ChangesSince::Unknown)
             } else if is_ancestor(repo, since, &sides.head).await? {
                 (since.clone(), ChangesSince::Look)
@@ -110,6 +143,18 @@ impl Sides {
             };
         }
         Ok(sides)
+    }
+
+    async fn of_commit(repo: &Path, commit: &str) -> Result<Self, WorktreeFault> {
+        if !is_commit_id(commit) || !is_commit(Git::at(repo), commit).await? {
+            return Err(WorktreeFault::BadCommit(commit.into()));
+        }
+        let parent = format!("{commit}^1");
+        let parent = Git::at(repo).ask(&["rev-parse", "--verify", "-q", &parent]).await?;
+        let (base, head) = (text(&parent), commit.to_owned());
+        let scratch = Scratch::beside(None, common_dir(repo).await?.join("objects")).await?;
+        let (from, until, since) = (base.clone(), Some(head.clone()), ChangesSince::Base);
+        Ok(Self { place: GitPlace::Repo(repo.to_owned()), scratch, base, head, from, since, until })
     }
 
     /// The tree that `since` would have on the new base: its changes since `old_base`, merged into the new base.
@@ -130,7 +175,7 @@ impl Sides {
     }
 
     fn git(&self) -> Git<'_> {
-        self.scratch.used_by(self.tree.git()).within(TIME_MAX).with("GIT_LITERAL_PATHSPECS", "1")
+        self.scratch.used_by(self.place.git()).within(TIME_MAX).with("GIT_LITERAL_PATHSPECS", "1")
     }
 
     /// Compares the two sides.
@@ -297,8 +342,8 @@ pub(super) fn is_commit_id(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.chars().all(is_digit)
 }
 
-pub(super) async fn is_commit(tree: &AgentTree, id: &str) -> Result<bool, GitFault> {
+pub(super) async fn is_commit(git: Git<'_>, id: &str) -> Result<bool, GitFault> {
     let named = format!("{id}^{{commit}}");
-    let answer = tree.git().answer(&["rev-parse", "--verify", "-q", &named]).await?;
+    let answer = git.answer(&["rev-parse", "--verify", "-q", &named]).await?;
     Ok(answer.code == 0 && text(&answer.stdout) == id)
 }

@@ -16,13 +16,16 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
     let files = reviewing.files();
     let viewed = files.iter().filter(|(path, blob)| reviewing.is_viewed(path, *blob)).count();
     let share = viewed * 100 / files.len().max(1);
+    let is_merged = reviewing.seen.merged_as().is_some();
     html! {
         div.decide {
-            svg.meter role="img" aria-label={ (viewed) " of " (files.len()) " files viewed" } {
-                rect width={ (share) "%" } height="6" {}
+            @if !is_merged {
+                svg.meter role="img" aria-label={ (viewed) " of " (files.len()) " files viewed" } {
+                    rect width={ (share) "%" } height="6" {}
+                }
+                span.number { (viewed) " of " (files.len()) " viewed" }
+                (shown_changes(reviewing, asked))
             }
-            span.number { (viewed) " of " (files.len()) " viewed" }
-            (shown_changes(reviewing, asked))
             (shown_how(reviewing, asked))
             div.row.row-end {
                 (verdicts(page, reviewing))

@@ -23,8 +23,12 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
     let parts = match &reviewing.changes {
         Ok(parts) => parts,
         Err(fault) => {
-            let words = fault.to_string();
-            let words = html! { p { (words) } };
+            let words = match merge_commit(reviewing) {
+                Some(commit) => html! {
+                    p { "The work was merged as " code { (short(commit)) } ". Git cannot show that commit here: " (fault.to_string()) }
+                },
+                None => html! { p { (fault.to_string()) } },
+            };
             return html! { div.pad { (note(Tone::Quiet, "file", &words)) } };
         }
     };
@@ -44,10 +48,11 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         let is_news = news.contains(&path.as_str());
         facts.insert(path, FileFacts { is_viewed, is_news, comments: drafts + sent });
     }
-    // Comments and ticks are on the work as it is now; a range may end before.
-    let (said, acts) = match &reviewing.range {
-        Some(_) => (DiffSaid::default(), HashMap::new()),
-        None => (said_in(page, reviewing, asked), acts_in(page, reviewing)),
+    // Comments and ticks are on the work as it is now; a range may end before, and a merge is decided.
+    let is_read_only = reviewing.range.is_some() || reviewing.seen.merged_as().is_some();
+    let (said, acts) = match is_read_only {
+        true => (DiffSaid::default(), HashMap::new()),
+        false => (said_in(page, reviewing, asked), acts_in(page, reviewing)),
     };
     let kept = asked.kept();
     let (caps, before) = match asked.file.is_empty() {
@@ -78,7 +83,7 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             caps,
             before,
             next: part.changes.next,
-            may_comment: page.acts() && reviewing.range.is_none(),
+            may_comment: page.acts() && !is_read_only,
             facts: &facts,
             said: &said,
             paints: &paints,
@@ -117,10 +122,11 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             }
             @if part.changes.files.is_empty() && reviewing.range.is_some() {
                 p.soft { "No file differs between these two commits." }
-            } @else if let (true, Some(commit)) = (part.changes.files.is_empty(), merge_commit(reviewing)) {
+            } @else if let Some(commit) = merge_commit(reviewing) {
                 p.soft {
-                    "All of the work is in " code { (part.part.target) } ": " code { "git show " (short(commit)) }
-                    " prints it."
+                    "Shown is commit " code { (short(commit)) } " in " code { (part.part.target) }
+                    ", compared with the commit before it."
+                    @if part.changes.files.is_empty() { " It changed no file." }
                 }
             } @else if part.changes.files.is_empty() {
                 p.soft {
@@ -139,7 +145,7 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
 
 /// The commit that the work was merged as.
 fn merge_commit(reviewing: &Reviewing) -> Option<&str> {
-    reviewing.seen.card.card.review.as_ref()?.merge_commit.as_deref()
+    reviewing.seen.merged_as()
 }
 
 /// The colours of the code, by path: before and after the change.

@@ -298,3 +298,26 @@ async fn commits_of_the_work_end_with_the_one_it_begins_at() {
     assert_eq!(found[..3], [merged, second, first]);
     assert!(!found[..3].contains(&theirs));
 }
+
+#[tokio::test]
+async fn a_commit_is_compared_with_its_first_parent_without_a_worktree() {
+    let repo = Repo::committed();
+    repo.write("later.txt", "1\n2\n");
+    repo.commit("later");
+    let commit = head(&repo.path);
+    repo.write("a.txt", "of another commit\n");
+    repo.commit("more");
+    let shop = LocalWorktrees::default();
+    let query = ChangesQuery { texts: true, ..page() };
+    let found = shop.commit_changes(&repo.path, &commit, &query).await.expect("changes");
+    assert_eq!(paths(&found), ["later.txt"]);
+    let file = one(&found, "later.txt");
+    assert_eq!((file.status, file.lines), (ChangeStatus::Added, Some((2, 0))));
+    let text = found.texts.get(file.new_blob.as_ref().expect("a blob"));
+    assert_eq!(text.map(String::as_str), Some("1\n2\n"));
+    assert_eq!((&found.head, found.since), (&commit, ChangesSince::Base));
+    for unknown in ["main", "--all", &"0".repeat(40)] {
+        let found = shop.commit_changes(&repo.path, unknown, &query).await;
+        assert_eq!(found, Err(WorktreeFault::BadCommit(unknown.into())), "{unknown}");
+    }
+}
