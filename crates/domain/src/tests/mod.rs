@@ -9,6 +9,7 @@ mod crew_states;
 mod crew_tasks;
 mod events;
 mod explore;
+mod explore_bugs;
 mod feed;
 mod filters;
 mod forge;

@@ -96,15 +96,24 @@ impl Model {
     }
 
     pub fn act(&mut self, who: &str, command: &Command) -> Result<Change, Refusal> {
+        let change = self.decided(who, command)?;
+        self.carry_out(&change);
+        Ok(change)
+    }
+
+    /// The answer of the rules; nothing is carried out.
+    pub fn decided(&mut self, who: &str, command: &Command) -> Result<Change, Refusal> {
         let (who, policy) = (actor(who), self.policy.clone());
         self.fetch(&command.needs(&who));
         let world = self.desk.world(&policy, &who, command);
-        let change = decide(&world, command, self.now)?;
+        decide(&world, command, self.now)
+    }
+
+    pub fn carry_out(&mut self, change: &Change) {
         for write in &change.writes {
             self.apply(write.clone());
         }
         self.events.extend(change.events.iter().map(|event| event.name.as_str()));
-        Ok(change)
     }
 
     pub fn apply(&mut self, write: Write) {
