@@ -72,12 +72,30 @@ await lane('keys', async (browser) => {
   report('Ctrl K opens the palette', await isOpen(tab, 'palette'), tab.page.url());
   await tab.page.keyboard.press('Escape');
 
+  // A time that is left counts down while the page is open.
+  const counts = () => tab.page.locator('#question time[data-left]');
+  await counts().evaluate((time) => (time.dateTime = new Date(Date.now() + 95_000).toISOString()));
+  const counted = await tab.page.waitForFunction(() => document.querySelector('#question time[data-left]').textContent === '1 min', null, { timeout: SOON })
+    .then(() => true, () => false);
+  report('the time for an answer counts down', counted, await counts().textContent());
+
   // The palette has the verbs of the page, agents and jobs. A verb presses the button of the page.
   const palette = (rows) => tab.page.locator(`#palette ${rows}`);
   const search = async (words) => {
     await tab.page.keyboard.press('Control+k');
     await tab.page.keyboard.type(words);
   };
+  await tab.goto('/jobs');
+  await tab.page.keyboard.press('f');
+  await tab.page.keyboard.type('greet');
+  await tab.page.keyboard.press('Enter');
+  const filtered = await tab.page.waitForURL(/[/]jobs[?]q=greet/, { timeout: SOON }).then(() => true, () => false);
+  report('f goes to the filter of jobs', filtered, tab.page.url());
+  await tab.goto('/audit');
+  await tab.page.keyboard.press('/');
+  const newest = await palette('[data-found] a[href^="/tasks/"]').first().waitFor({ timeout: SOON }).then(() => true, () => false);
+  const verbs = await palette('[data-here] button').allTextContents();
+  report('the palette begins with the newest tasks and a new one', newest && verbs.some((verb) => verb.includes('New task')), { newest, verbs });
   await tab.goto('/board');
   await tab.page.keyboard.press('/');
   await tab.page.keyboard.type('greet');
@@ -129,6 +147,13 @@ await lane('keys', async (browser) => {
   await tab.page.keyboard.press('t');
   const listed = await tab.page.waitForURL(/as=list/, { timeout: SOON }).then(() => true, () => false);
   report('t shows the graph as a list', listed, tab.page.url());
+  // The question of an agent is answered on the page of its task.
+  const asks = `/tasks/${board.task('Publish version 1.0')}`;
+  await tab.goto(asks);
+  const shown = await tab.page.locator('#task .note', { hasText: 'git push' }).locator('time[data-left]').count();
+  await tab.page.keyboard.press('y');
+  const allowed = await tab.page.locator('[role=status]', { hasText: 'Allowed once' }).waitFor({ timeout: SOON }).then(() => true, () => false);
+  report('a question is answered on the page of its task', shown === 1 && allowed && /[/]tasks[/]/.test(tab.page.url()), { shown, url: tab.page.url() });
   report('the console has no error', tab.broken.length === 0, tab.broken);
   await tab.close();
 

@@ -1,7 +1,7 @@
 // What holds for every page, on the board of `callboard demo`: no barrier that axe knows of, no error in the console,
 // nothing asked of another origin, no sideways scroll, and all of it readable without JavaScript.
 
-import { Board, Tab, THEMES, WIDTHS, lane, report } from './board.mjs';
+import { Board, SOON, Tab, THEMES, WIDTHS, lane, report } from './board.mjs';
 
 // Every page of the board. {TITLE} stands for the id of the task with that title, and a name of `IDS` for that id.
 const PAGES = [
@@ -29,11 +29,14 @@ const PAGES = [
   '/mail/{a letter about a task}',
   '/jobs',
   '/jobs?state=failed',
+  '/jobs?q=greet',
+  '/jobs?q=verb:task.+nothing-like-it',
   '/jobs/{the job that asks}',
   '/jobs/{the job that failed}',
   '/jobs/{the job that failed}?find=nothing-like-it',
   '/jobs/{the job that is over}?errors=1',
   '/agents',
+  '/agents?view=silent',
   '/agents/{an agent}',
   '/graph',
   '/graph?as=list',
@@ -135,6 +138,68 @@ await lane('pages', async (browser) => {
   await lists.goto('/board');
   const waiter = await lists.page.locator('.card', { hasText: 'Announce version 1.0' }).textContent();
   report('a task behind a question says so', waiter.includes('which asks you'), waiter);
+  // The view of silent agents is a link: the span and the view are in its address.
+  await lists.goto('/agents?span=3h');
+  const everyone = await lists.page.locator('table.agents tbody tr').count();
+  const taken = await lists.page.locator('#facts').textContent();
+  report('the page of agents says how many places are taken', /\d+ of \d+ places taken/.test(taken), taken);
+  await lists.goto('/agents');
+  const usual = await lists.page.locator('nav[aria-label=Span] [aria-current=page]').textContent();
+  report('a young board opens its agents with a short span', ['10 min', '1 h'].includes(usual), usual);
+  await lists.goto('/agents?span=3h');
+  await lists.page.locator('nav[aria-label=Views] a', { hasText: 'Silent' }).click();
+  await lists.page.waitForURL(/span=3h&view=silent/, { timeout: SOON });
+  const silent = await lists.page.locator('table.agents tbody tr').allTextContents();
+  const only = silent.length > 0 && silent.length < everyone && silent.every((row) => row.includes('silent'));
+  report('the view of silent agents lists only those', only, { everyone, silent });
+  await lists.page.locator('nav[aria-label=Span] a', { hasText: '12 h' }).click();
+  await lists.page.waitForURL(/span=12h&view=silent/, { timeout: SOON });
+  report('another span keeps the view', (await lists.page.locator('[aria-current=page]', { hasText: 'Silent' }).count()) === 1, lists.page.url());
+  // The filter language on jobs.
+  const jobs = async (query) => (await lists.goto(`/jobs?${query}`), lists.page.locator('.jobs tbody tr').allTextContents());
+  const every = await jobs('');
+  const found = await jobs('q=GREET+actor:you+-moon');
+  const fits = found.length > 0 && found.length < every.length && found.every((row) => row.includes('Greet'));
+  report('jobs are found by the filter', fits, { every, found });
+  const none = await jobs('q=since:1d+epic:nothing-like-it');
+  const drop = await lists.page.locator('#jobs a', { hasText: 'Drop the filter' }).getAttribute('href');
+  report('a filter of jobs without a hit can be dropped', none.length === 0 && drop === '/jobs', { none, drop });
+  await jobs('q=verb:task.claimed&state=failed');
+  const hint = await lists.page.locator('.filter-hint').textContent();
+  const tab = await lists.page.locator('nav[aria-label="Which jobs"] a').last().getAttribute('href');
+  report('a key that says nothing of jobs is a hint', /another key was left out/.test(hint), hint);
+  report('the states of jobs keep the filter', tab === '/jobs?state=expired&q=verb:task.claimed', tab);
+  // A menu of a card stands over the links of that card.
+  await lists.goto('/board');
+  const waits = lists.page.locator('.card', { hasText: 'Announce version 1.0' });
+  await waits.hover();
+  await waits.locator('.tools summary').click();
+  const covered = await waits.locator('.tools .menu[open] > :last-child').evaluate((menu) => {
+    const { left, top, width, height } = menu.getBoundingClientRect();
+    const places = [0.2, 0.5, 0.8].flatMap((x) => [0.2, 0.4, 0.6, 0.8].map((y) => [left + width * x, top + height * y]));
+    return places.filter(([x, y]) => !menu.contains(document.elementFromPoint(x, y)));
+  });
+  report('nothing stands over an open menu of a card', covered.length === 0, covered);
+  // All tasks of the demo were closed today: the chart of lead times has one place with values, and says them.
+  for (let n = 0; n < 9; n++) {
+    const { id } = await board.ask('agent:eva', 'create', { title: `Small step ${n}` });
+    await board.ask('agent:eva', 'claim', { id });
+    for (const to of ['in_progress', 'done']) await board.ask('agent:eva', 'transition', { id, to });
+  }
+  await lists.goto('/stats');
+  const plot = lists.page.locator('#chart-lead svg, #chart-lead-time svg').first();
+  const marks = await plot.locator('circle.mark').count();
+  report('a chart of a single day says its values', marks === 2 && /Median .*p90|p90 .*Median/.test(await plot.textContent()), marks);
+
+  // An agent that takes a task with its digest uses the entries of the digest.
+  board.cli('learn', 'Greetings are tested in every language', '--body', 'greet greeting languages polite test');
+  const { id: polite } = board.json('task', 'add', 'Greet in every language, and test the greetings', '--body', 'greet greeting languages polite test', '--priority', '0');
+  const { tasks } = await board.ask('agent:eva', 'get_next_actionable', { limit: 20 }, 'execution');
+  const offered = tasks.find((task) => JSON.stringify(task).includes(polite));
+  await board.ask('agent:eva', 'claim_task', { taskId: polite }, 'execution');
+  await lists.goto('/knowledge');
+  const known = await lists.page.locator('li', { hasText: 'Greetings are tested in every language' }).first().textContent();
+  report('an entry names the task that used it', /used by .*Greet in every language.*eva/.test(known), { known, offered });
   await lists.goto('/tasks/NOTHING-77');
   const way = await lists.page.locator('a[href="/search?q=NOTHING-77"]').count();
   report('a page that is missing names what was looked for', (await lists.shows('NOTHING-77')) && way === 1, way);
@@ -200,6 +265,11 @@ await lane('pages', async (browser) => {
         await tab.page.waitForURL(`${closed.url}/mail`);
         const inside = (await tab.page.locator('input[name=token]').count()) === 0;
         report(`${name} leads back to the page`, inside, tab.page.url());
+        await tab.goto('/');
+        const ways = await tab.page.locator('.empty .charts > li').count();
+        const [isSound, seen] = await sound(tab, 'begin', { errors: false, script });
+        const pane = await tab.page.locator('.split-pane').isVisible();
+        report(`${name}: a new board shows the ways to begin`, isSound && ways === 3 && !pane, { ...seen, ways, pane });
         await tab.close();
       }
     }

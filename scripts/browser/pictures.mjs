@@ -9,7 +9,7 @@ const SCREENS = {
   inbox: '/',
   board: '/board',
   review: '/tasks/{Greet in three languages}/review',
-  agents: '/agents?span=1h',
+  agents: '/agents',
 };
 
 await lane('pictures', async (browser) => {

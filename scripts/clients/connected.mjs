@@ -1,7 +1,7 @@
 // Real agents that are connected by the files that `callboard init --clients --hooks` writes, and nothing else: each finds
 // the board and finishes a task. With hooks on, an agent is told the next task when it starts, keeps its session though it
-// never sends a heartbeat, cannot edit outside of its worktree, and is told once what is open when it stops early. What
-// they think is scripted.
+// never sends a heartbeat, cannot edit outside of its worktree, and is told once what is open when it stops early. The
+// files are committed, so an agent goes on where callboard is not installed. What they think is scripted.
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
@@ -11,6 +11,9 @@ import { join } from 'node:path';
 import { RUN_MS_MAX, check, openLane, part, skipped, write } from './lane.mjs';
 import { hasPackages } from './programs.mjs';
 import { dialects, json, scripts } from './scripts.mjs';
+
+const STALE_AFTER_S = 10;
+const SLEEP_S = 3;
 
 const writers = {
   claude: (file_path) => ({ tool: 'Write', input: { file_path, content: 'hello\n' } }),
@@ -26,8 +29,10 @@ const folder = join(import.meta.dirname, 'connected', 'repo');
 const hooked = Object.fromEntries(
   Object.entries(writers).map(([name, edit]) => [`${name}-hooked`, hookedScript(dialects[name], edit)]),
 );
-const lane = await openLane('connected', { ...scripts(), ...hooked });
+const bare = Object.fromEntries(Object.entries(writers).map(([name, edit]) => [`${name}-bare`, bareScript(name, edit)]));
+const lane = await openLane('connected', { ...scripts(), ...hooked, ...bare });
 const { home, repo, env, agents, run, cli, asked } = lane;
+let takeOffPath = () => {};
 
 await part('connected', prepare);
 for (const agent of Object.values(agents)) {
@@ -38,14 +43,18 @@ for (const agent of Object.values(agents)) {
 }
 skipped('cursor with hooks', 'cursor-agent is in no package registry');
 skipped('vscode with hooks', 'VS Code is in no package registry, and its chat needs a window');
+takeOffPath();
+for (const agent of Object.values(agents)) {
+  await part(`${agent.name} without callboard`, () => goesOn(agent));
+}
 await part('connected', givesBack);
 lane.close();
 
 // Clients find `callboard` on PATH, as the files say.
 async function prepare() {
   await lane.prepare();
-  lane.putOnPath();
-  const settings = '[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = 3\n';
+  takeOffPath = lane.putOnPath();
+  const settings = `[graph]\nsession_heartbeat_interval = 1\nsession_stale_after = ${STALE_AFTER_S}\n`;
   write(join(repo, '.callboard/config.local.toml'), settings);
   await cli('init', '--clients', Object.keys(agents).join());
 }
@@ -102,7 +111,8 @@ function hookedScript({ shell, callboard }, edit) {
     const session = json(yield callboard('begin', named));
     const outside = yield edit(join(folder, 'outside.txt'));
     yield edit(join(session.live.worktree, 'inside.txt'));
-    for (let second = 0; second < 4; second += 1) yield shell('sleep 1');
+    // Longer than a silent session lasts, in steps that leave a slow machine time between two calls.
+    for (let slept = 0; slept <= STALE_AFTER_S; slept += SLEEP_S) yield shell(`sleep ${SLEEP_S}`);
     const { health } = json(yield callboard('get_session', { session: session.id }));
     if (told('You still hold') === 0) return 'I stop here.';
     yield callboard('finish', { session: session.id, summary: 'It is there.' });
@@ -169,6 +179,21 @@ async function isHooked(agent) {
   check(name, 'it is told the next task when it starts, once', said.includes('It was told 1 at the start'), said);
   check(name, 'it is told once what is open', said.includes('1 at the end'), said);
   check(name, 'told what is open, it finishes', said.includes('It is finished.'), { said, task });
+}
+
+// Edits a file, and knows nothing of a board.
+function bareScript(name, edit) {
+  return function* () {
+    yield edit(join(folder, `${name}.txt`));
+    return 'It is written.';
+  };
+}
+
+async function goesOn(agent) {
+  const name = `${agent.name} without callboard`;
+  configure(agent);
+  const said = await run(...called(agent, 'bare', 'Write the file.'), 'Write the file.');
+  check(name, 'its hooks refuse no edit', existsSync(join(repo, `${agent.name}.txt`)), said);
 }
 
 function worktreeOf(id) {

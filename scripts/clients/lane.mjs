@@ -11,6 +11,7 @@ import { startModel } from './model.mjs';
 import { programs } from './programs.mjs';
 
 export const RUN_MS_MAX = 60_000;
+const WORDS_MAX = 8_000;
 
 export const binary = process.env.CALLBOARD_BINARY;
 const nowhere = 'http://127.0.0.1:9';
@@ -44,7 +45,7 @@ export async function openLane(name, scripts) {
       child.on('error', reject);
       child.on('close', (code, signal) => {
         if (code === 0) resolve(stdout);
-        else reject(new Error(`${program} ${args.join(' ')}: ${code ?? signal}: ${stdout}${stderr}`));
+        else reject(new Error(`${program} ${args.join(' ')}: ${code ?? signal}: ${ending(stdout)}${ending(stderr)}`));
       });
     });
   }
@@ -64,12 +65,14 @@ export async function openLane(name, scripts) {
     await cli('init', '--prefix', 'TASK');
   }
 
-  // Puts `callboard` on PATH, where the files of clients and packages look for it.
+  // Puts `callboard` on PATH, where the files of clients and packages look for it. The answer takes it off again.
   function putOnPath() {
     const programs = join(folder, 'bin');
+    const before = env.PATH;
     mkdirSync(programs);
     symlinkSync(binary, join(programs, 'callboard'));
-    env.PATH = `${programs}:${env.PATH}`;
+    env.PATH = `${programs}:${before}`;
+    return () => (env.PATH = before);
   }
 
   // Serves MCP and runs jobs; the first words on stdout hold the address.
@@ -116,6 +119,11 @@ export async function openLane(name, scripts) {
 
   const agents = programs({ home, repo, model });
   return { folder, home, repo, env, model, agents, run, cli, asked, prepare, putOnPath, serve, close };
+}
+
+// An agent in a loop prints megabytes.
+function ending(text) {
+  return text.slice(-WORDS_MAX);
 }
 
 // A fault in one part does not hide the others.

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::{Prefix, TaskId};
-use callboard_domain::policy::Policy;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{AgentRunner, Embedder};
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY, TaskDraft};
+use callboard_engine::{Engine, Parts, RunRule, TaskDraft};
 use callboard_store::clock::SystemClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
@@ -126,32 +125,16 @@ impl Bed {
             repo: None,
             store_is_inside: false,
         };
+        let home = store.settle(place).await?;
         Ok(Engine::new(Parts {
             runner: format!("runner:bench-{}", std::process::id())
                 .parse()
                 .map_err(|error| anyhow!("{error}"))?,
-            home: store.settle(place).await?,
-            store,
-            ids: Arc::new(TimeOrderedIds),
-            policy: Arc::new(Policy::default()),
-            quotas: Quotas::default(),
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
             machine: "bench".into(),
-            checks: None,
-            forge: None,
-            check_shell: "sh".into(),
-            check_log_tail_bytes: 0,
-            digest: DigestRule::default(),
             embedder,
             runs,
-            board: Default::default(),
-            crew: Default::default(),
             agents,
-            issuer: None,
-            courier: None,
-            workshop: None,
-            is_gone: |_| false,
+            ..Parts::bare(home, store, Arc::new(TimeOrderedIds))
         }))
     }
 

@@ -32,7 +32,7 @@ pub struct JobsArgs {
 const CLIENTS: usize = 64;
 /// Jobs that run at a time: enough that the store always has several writes to group.
 const PLACES: u32 = 64;
-/// How many jobs start a process: each costs as much as dozens of jobs that start none.
+/// How many jobs start a process: each costs as much as dozens of jobs without a process.
 const STARTED: usize = 300;
 
 pub fn measure(folder: &Path, scale: Scale) -> anyhow::Result<Vec<Figure>> {

@@ -15,7 +15,7 @@ pub fn of(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, String> {
     let installed = || models_folder().and_then(|models| ModelFolder::installed(&models));
     match &settings.embedder {
         EmbedderChoice::Off => Ok(None),
-        // No model is no fault here: search by words needs none.
+        // A missing model is no fault here: search by words works without one.
         EmbedderChoice::Auto => Ok(installed().and_then(model)),
         EmbedderChoice::Model(Some(folder)) => ModelFolder::find(folder).map(model),
         EmbedderChoice::Model(None) => {

@@ -145,6 +145,11 @@ struct Reserved {
 
 const RESERVED: &[Reserved] = &[
     Reserved {
+        word: "Result<Result<",
+        only_in: &[],
+        fix: "make one error enum with a variant for each kind of failure",
+    },
+    Reserved {
         word: "rmcp::",
         only_in: &["crates/surface/src/mcp/"],
         fix: "go through surface/src/mcp/, the only place that names the protocol's SDK",
@@ -217,6 +222,28 @@ const RESERVED: &[Reserved] = &[
     Reserved { word: "struct AddArgs", only_in: &[], fix: "arguments are <Noun><Verb>Args" },
     Reserved { word: "struct Adrift", only_in: &[], fix: "the word is StaleWorker" },
     Reserved { word: "struct Stray", only_in: &[], fix: "the word is OrphanRun" },
+    Reserved {
+        word: "struct Taken {",
+        only_in: &[],
+        fix: "the words are ClaimedTask and Leased<Thing>",
+    },
+    Reserved {
+        word: "struct Wanted",
+        only_in: &[],
+        fix: "rows that are fetched are <Thing>Wanted",
+    },
+    Reserved { word: "struct Told", only_in: &[], fix: "a message for an agent is AgentMessage" },
+    Reserved {
+        word: "struct Heard",
+        only_in: &["crates/store/tests/"],
+        fix: "the words are AgentOutput",
+    },
+    Reserved { word: "struct Seat", only_in: &[], fix: "a call of a crew's agent is AgentCall" },
+    Reserved {
+        word: "struct Ground",
+        only_in: &["crates/callboard/tests/"],
+        fix: "the word is LeasedWork",
+    },
 ];
 
 #[test]
@@ -458,6 +485,47 @@ fn anchors(text: &str) -> std::collections::HashSet<String> {
 }
 
 #[test]
+fn the_index_of_the_documents_lists_every_page() {
+    let docs = root().join("docs");
+    let index = read(&docs.join("README.md"));
+    for folder in ["start", "guide", "operate", "reference"] {
+        for entry in fs::read_dir(docs.join(folder)).expect("a folder of documents").flatten() {
+            let page = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            let is_page = page.ends_with(".md");
+            assert!(
+                !is_page || index.contains(&format!("({page})")),
+                "docs/README.md lists {page}"
+            );
+        }
+    }
+}
+
+/// The codemap is a tree: `folder  what lives there`, then an indented line for each group of names below that folder.
+#[test]
+fn the_codemap_names_what_exists_in_forty_lines() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let (_, map) = text.split_once("## Codemap\n\n```\n").expect("the codemap");
+    let (map, _) = map.split_once("```").expect("the end of the codemap");
+    let lines = map.lines().count();
+    assert!(
+        lines <= 40,
+        "the codemap has {lines} lines, at most 40: leave out what a file's name says"
+    );
+    let mut folder = "";
+    for line in map.lines() {
+        let (names, _) = line.trim_start().split_once("  ").expect("names, two spaces, words");
+        let below = if line.starts_with(' ') { folder } else { "" };
+        for name in names.split(' ') {
+            let there = root().join(below).join(name).exists();
+            assert!(there, "the codemap names {name} below '{below}', which does not exist");
+        }
+        if below.is_empty() {
+            folder = names;
+        }
+    }
+}
+
+#[test]
 fn every_threat_names_a_test_that_exists() {
     let code: String = sources().iter().map(|file| read(file)).collect();
     let text = read(&root().join("docs/operate/threat-model.md"));
@@ -538,9 +606,18 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>, is_wanted: &dyn Fn(&Path) ->
 #[test]
 fn bugs_put_in_on_purpose_fit_the_code() {
     let folder = root().join("scripts/mutations.d");
+    let list = read(&root().join("docs/operate/reliability.md"));
     for entry in fs::read_dir(&folder).expect("a folder of the workspace").flatten() {
         let (path, patch) = (relative(&entry.path()), read(&entry.path()));
-        let (_, patch) = patch.split_once("\n+++ b/").expect("a patch of one file");
+        let name = entry.file_name().to_string_lossy().replace(".patch", "");
+        assert!(
+            list.contains(&format!("\n| `{name}`: ")),
+            "docs/operate/reliability.md lists every bug, but not {name}: add a row to the table at its end"
+        );
+        let (head, patch) = patch.split_once("\n+++ b/").expect("a patch of one file");
+        let commands =
+            head.lines().filter(|line| line.starts_with("test: ") || line.starts_with("run: "));
+        assert_eq!(commands.count(), 1, "{path} needs one line `test: ` or `run: `");
         let (file, hunks) = patch.split_once("\n@@").expect("a hunk");
         let code = read(&root().join(file));
         for hunk in hunks.split("\n@@") {

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::limits::FORGE_REF_CHARS_MAX;
+use crate::refusal::Refusal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ForgeKind {
@@ -26,6 +27,24 @@ impl ForgeKind {
             Self::GitHub => "owner/repo#123",
             Self::GitLab => "group/project!42",
         }
+    }
+
+    /// A name that is judged here is a plain path of the forge's API.
+    pub fn judge_project(self, named: &str) -> Result<(), Refusal> {
+        if named.chars().nth(FORGE_REF_CHARS_MAX).is_none() && self.is_project(named) {
+            return Ok(());
+        }
+        let message = format!("'{named}' is no repository at {self}; write owner/name");
+        Err(Refusal::invalid_field("source", message))
+    }
+
+    fn is_project(self, named: &str) -> bool {
+        let depth = named.split('/').count();
+        let is_deep = match self {
+            Self::GitHub => depth == 2,
+            Self::GitLab => depth >= 2,
+        };
+        is_deep && named.split('/').all(is_path_name)
     }
 }
 
@@ -144,17 +163,11 @@ fn read_short(kind: ForgeKind, text: &str) -> Option<ForgeRef> {
 }
 
 fn checked(kind: ForgeKind, project: &str, number: &str) -> Option<ForgeRef> {
-    let named = project.split('/').all(is_path_name);
-    let depth = project.split('/').count();
-    let deep = match kind {
-        ForgeKind::GitHub => depth == 2,
-        ForgeKind::GitLab => depth >= 2,
-    };
     // Rust reads "+1" and "01" too; no forge writes them.
     let plain = number.starts_with(|c: char| matches!(c, '1'..='9'))
         && number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse().ok().filter(|_| plain)?;
-    (named && deep).then(|| ForgeRef { project: project.to_owned(), number })
+    kind.is_project(project).then(|| ForgeRef { project: project.to_owned(), number })
 }
 
 fn is_path_name(name: &str) -> bool {

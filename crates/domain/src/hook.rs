@@ -158,8 +158,10 @@ fn at_end(facts: &HookFacts) -> HookAnswer {
 fn status_line(facts: &HookFacts) -> String {
     let Some(task) = facts.held.first() else { return "callboard: no task".to_owned() };
     let mut parts = vec![format!("{} {}", task.name, task.title)];
-    if let Some(left) = task.lease_left_s {
-        parts.push(format!("lease {}", minutes(left)));
+    match task.lease_left_s {
+        Some(0) => parts.push("lease over".to_owned()),
+        Some(left) => parts.push(format!("lease {}", minutes(left))),
+        None => {}
     }
     if task.checks > 0 {
         parts.push(format!("checks {}/{}", task.checks_passed, task.checks));
@@ -172,8 +174,13 @@ fn held_words(task: &HookTask) -> String {
     if let Some(worktree) = &task.worktree {
         words.push_str(&format!(" Work in {worktree}."));
     }
-    if let Some(left) = task.lease_left_s {
-        words.push_str(&format!(" The lease ends in {}.", minutes(left)));
+    match task.lease_left_s {
+        // The task is held until another actor takes it, so an agent that woke up late can still keep it.
+        Some(0) => words.push_str(
+            " You were silent for too long, and another actor may take it: send a heartbeat first.",
+        ),
+        Some(left) => words.push_str(&format!(" The lease ends in {}.", minutes(left))),
+        None => {}
     }
     words
 }
@@ -268,6 +275,7 @@ mod tests {
     fn words() {
         let checked = HookTask { checks: 2, checks_passed: 1, ..task("S-1", Some("/w/S-1")) };
         let leased = HookTask { lease_left_s: Some(660), ..checked.clone() };
+        let late = HookTask { lease_left_s: Some(0), ..task("S-1", None) };
         let known = HookTask { knowledge: vec!["Dates are UTC".into()], ..task("S-3", None) };
         let held = |held| HookFacts { held, ..HookFacts::default() };
         let next = HookFacts { next: Some(known), mail_unread: 2, ..HookFacts::default() };
@@ -284,6 +292,12 @@ mod tests {
                 HookEvent::SessionStart,
                 held(vec![leased.clone()]),
                 "You hold S-1 \"Add --json\" (1 of 2 checks pass). Work in /w/S-1. The lease ends in 11m.",
+            ),
+            (HookEvent::StatusLine, held(vec![late.clone()]), "S-1 Add --json · lease over"),
+            (
+                HookEvent::SessionStart,
+                held(vec![late]),
+                "You hold S-1 \"Add --json\". You were silent for too long, and another actor may take it: send a heartbeat first.",
             ),
             (
                 HookEvent::SessionStart,

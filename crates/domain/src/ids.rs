@@ -48,6 +48,12 @@ impl Id {
             |with: &str| Self::parse(&format!("{beginning}{}", with.get(beginning.len()..)?));
         Some((fill(&low)?, fill(&high)?))
     }
+
+    /// Whether the text of an id can end like this: it is written with the digits of `ALPHABET` alone.
+    pub fn may_end_with(ending: &str) -> bool {
+        let is_digit = |c: u8| ALPHABET.contains(&c.to_ascii_lowercase());
+        ending.len() <= TEXT_LEN && ending.bytes().all(is_digit)
+    }
 }
 
 fn crockford_digit(character: u8) -> Option<u8> {

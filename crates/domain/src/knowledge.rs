@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::decide::judge_tags;
-use crate::ids::{IdKind, TaskId, id};
+use crate::ids::{AttemptId, IdKind, TaskId, id};
 use crate::refusal::Refusal;
+use crate::task::attempt::Attempt;
 use crate::time::Timestamp;
 use crate::words::words;
 
@@ -66,6 +67,38 @@ words! {
         Produced => "produced",
         /// The entry should be known to actors that work on the task.
         References => "references",
+    }
+}
+
+/// An entry in the digest that an attempt was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnowledgeUse {
+    pub entry: KnowledgeId,
+    pub task: TaskId,
+    pub attempt: AttemptId,
+    pub actor: Actor,
+    pub at: Timestamp,
+}
+
+impl KnowledgeUse {
+    /// The uses of a digest by the attempt that it was given to. An attempt that is over uses nothing, and an entry
+    /// counts once.
+    pub fn of(attempt: &Attempt, given: &[KnowledgeId], now: Timestamp) -> Vec<Self> {
+        let mut entries = match attempt.is_live(now) {
+            true => given.to_vec(),
+            false => Vec::new(),
+        };
+        entries.sort();
+        entries.dedup();
+        let (task, by) = (attempt.task, attempt.id);
+        let used = entries.into_iter().map(|entry| Self {
+            entry,
+            task,
+            attempt: by,
+            actor: attempt.actor.clone(),
+            at: now,
+        });
+        used.collect()
     }
 }
 

@@ -150,7 +150,7 @@ impl Command {
 
 /// A task that a call gave its caller. A repeated call is answered only while the caller still has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldTask {
     pub task: TaskId,
     /// `None` where the caller became the assignee and nothing more.
     pub attempt: Option<AttemptId>,
@@ -167,7 +167,7 @@ pub struct HeldNow<'a> {
     pub attempt: Option<&'a Attempt>,
 }
 
-impl Held {
+impl HeldTask {
     /// The hold that `command` gave `actor`, if its success means that the actor holds the task.
     pub fn after(
         command: &Command,

@@ -226,7 +226,7 @@ pub enum Write {
         task: TaskId,
         card: Card,
     },
-    /// An empty text is as good as none.
+    /// An empty text counts as no text.
     ScratchpadPut {
         task: TaskId,
         text: String,

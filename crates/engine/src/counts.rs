@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use callboard_domain::refusal::Refusal;
-use callboard_store::{Applied, ApplyError, Taken, TasksByState, tally};
+use callboard_store::{Applied, ApplyError, ClaimedTask, TasksByState, tally};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 use crate::{Engine, EngineError};
@@ -49,7 +49,7 @@ pub(crate) fn entry_given_up() {
 }
 
 impl Engine {
-    pub(crate) async fn count_wait(&self, taken: &Taken, applied: &Applied) {
+    pub(crate) async fn count_wait(&self, taken: &ClaimedTask, applied: &Applied) {
         if !COLLECTED.load(Ordering::Relaxed) {
             return;
         }

@@ -54,7 +54,7 @@ pub use board::feed::{FeedEntry, TaskFeed};
 pub use board::gc::GcRow;
 pub use board::import::Imported;
 pub use board::inbox::{InboxQuery, NavCounts};
-pub use board::overview::Holder;
+pub use board::overview::{Holder, Holders};
 pub use board::plan::PlanOverlap;
 pub use board::project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use board::repository::Repository;
@@ -74,11 +74,11 @@ pub use crew::threads::{MailBox, MailThread, MailThreads, answerable};
 pub use error::EngineError;
 pub use handle::{LongCall, Words};
 pub use knowledge::digest::{Digest, DigestRule, DigestTask};
-pub use knowledge::look::{KnowledgeForce, KnowledgeLine, KnowledgeLook};
+pub use knowledge::look::{KnowledgeForce, KnowledgeLine, KnowledgeLook, USES_SHOWN};
 pub use knowledge::store::{KnowledgeDraft, KnowledgeFound, KnowledgeStored};
 pub use log_window::{LogLine, LogQuery, LogReader, LogSpan, LogWindow, WINDOW_LINES};
 pub use page::{CODE_LIVES, PageBook, PageSessionId, PageText};
-pub use pulls::look::{PullLook, PullNamed};
+pub use pulls::look::{PullLook, PullLookFault, PullNamed};
 pub use pulls::merge::PullEnd;
 pub use pulls::open::{PullDraft, PullFault};
 pub use quota::{Metric, Quotas};
@@ -91,7 +91,7 @@ pub use review::overlap::{Overlap, Overlaps};
 pub use runs::call::CrewTerminal;
 pub use runs::follow::RunFollow;
 pub use runs::here::HELD_S;
-pub use runs::job_look::{JobLine, JobLook, JobWait, JobWaitsFor};
+pub use runs::job_look::{JOBS_SEARCHED, JobLine, JobLook, JobWait, JobWaitsFor};
 pub use runs::lines::WorkLogLines;
 pub use runs::list::{JobCanceled, JobSeen, JobsWanted, crew_worker};
 pub use runs::look::{Pending, PendingFor, WorkLog, WorkNow};
@@ -112,7 +112,7 @@ pub use task::place::WorkspaceFault;
 pub use task::query::{AsWork, AttemptFilter, TaskFilter, TaskScope};
 pub use task::verbs::TaskDraft;
 pub use task::wait::{RunEvent, RunFeed, WaitOutcome, Watch};
-pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
+pub use token::{TokenBook, TokenCheckFault, TokenFault, TokenText, TokenWish};
 
 use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource, Issuer};
 
@@ -154,6 +154,38 @@ pub struct Parts {
     pub workshop: Option<Workshop>,
     /// Whether an earlier runner process on this machine has ended.
     pub is_gone: fn(&Actor) -> bool,
+}
+
+impl Parts {
+    /// The parts of an engine that reaches nothing but its store, with every rule as it is by default. Benchmarks and
+    /// tests add what they need; the binary names every part itself.
+    pub fn bare(home: Home, store: Arc<dyn Store>, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            store,
+            ids,
+            policy: Arc::new(Policy::default()),
+            quotas: Quotas::default(),
+            sweep_every: SWEEP_EVERY,
+            retention: Retention::default(),
+            home,
+            machine: "here".into(),
+            runner: "runner:here".parse().expect("a constant actor is well formed"),
+            forge: None,
+            checks: None,
+            check_shell: "sh".into(),
+            check_log_tail_bytes: 0,
+            digest: DigestRule::default(),
+            embedder: None,
+            runs: RunRule::default(),
+            board: BoardRule::default(),
+            crew: CrewRule::default(),
+            agents: None,
+            issuer: None,
+            courier: None,
+            workshop: None,
+            is_gone: |_| false,
+        }
+    }
 }
 
 pub struct Engine {

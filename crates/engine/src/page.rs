@@ -94,7 +94,7 @@ impl PageBook {
         self.lives
     }
 
-    /// Begins the session that a code stands for; `None` when the code was used, is too old or is none.
+    /// Begins the session that a code stands for; `None` when the code was used, is too old or does not exist.
     pub async fn open_by_code(&self, code: &str) -> Result<Option<PageText>, EngineError> {
         let Some(key) = self.store.page_code_take(hash(code)).await? else { return Ok(None) };
         self.open(key.org, key.actor, key.grant).await.map(Some)

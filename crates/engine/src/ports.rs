@@ -46,10 +46,10 @@ pub use work::{
 };
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, ChangeStatus, ChangedFile, ChangesQuery, ChangesSince,
-    DiffStats, DiskUsage, FileDiff, FileFault, FileLines, ListedWork, PatchWish, Rebased, Removal,
-    ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges, WorktreeDiff,
-    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState,
-    Worktrees,
+    DiffStats, DiskUsage, FIRST_COMMIT, FileDiff, FileFault, ListedWork, PatchWish, Rebased,
+    Removal, ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges,
+    WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved,
+    WorktreeState, Worktrees,
 };
 
 /// Where a repository keeps the logs of its checks.

@@ -1,6 +1,6 @@
 //! Calls repeated under a retry key: the first answer is kept and given again.
 
-use callboard_domain::retry::{Held, HeldNow, not_kept};
+use callboard_domain::retry::{HeldNow, HeldTask, not_kept};
 use callboard_store::{CallKey, KeptAnswer};
 
 use crate::context::OpContext;
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    async fn judge_held(&self, op: &OpContext, held: Held) -> Result<(), EngineError> {
+    async fn judge_held(&self, op: &OpContext, held: HeldTask) -> Result<(), EngineError> {
         let (store, org) = (&self.parts.store, &op.principal.org);
         let record = store.task(org, held.task).await?;
         let attempt = match held.attempt {

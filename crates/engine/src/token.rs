@@ -145,6 +145,22 @@ impl TokenFault {
     }
 }
 
+/// Why a token was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenCheckFault {
+    #[error("the token is not valid")]
+    Token(TokenFault),
+    /// The store cannot say.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<TokenFault> for TokenCheckFault {
+    fn from(fault: TokenFault) -> Self {
+        Self::Token(fault)
+    }
+}
+
 /// A server's cache of tokens: the store's answers, each believed for a moment.
 pub struct TokenBook {
     store: Arc<dyn Store>,
@@ -205,9 +221,9 @@ impl TokenBook {
     }
 
     /// The token with this text, if it lives.
-    pub async fn check(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
-        let checked = self.look_up(shown).await?;
-        if let Err(fault) = checked
+    pub async fn check(&self, shown: &str) -> Result<Token, TokenCheckFault> {
+        let checked = self.look_up(shown).await;
+        if let Err(TokenCheckFault::Token(fault)) = checked
             && !fault.may_pass()
         {
             let mut wrong = self.wrong();
@@ -218,23 +234,23 @@ impl TokenBook {
                 wrong.insert(hash(shown), (Instant::now(), fault));
             }
         }
-        Ok(checked)
+        checked
     }
 
-    async fn look_up(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
+    async fn look_up(&self, shown: &str) -> Result<Token, TokenCheckFault> {
         if let Some(issued) = self.issued_for(shown) {
-            return Ok(issued.check(shown, self.store.now()).await);
+            return Ok(issued.check(shown, self.store.now()).await?);
         }
-        let Some(id) = claimed(shown) else { return Ok(Err(TokenFault::Unknown)) };
-        let Some(kept) = self.kept(id).await? else { return Ok(Err(TokenFault::Unknown)) };
+        let id = claimed(shown).ok_or(TokenFault::Unknown)?;
+        let kept = self.kept(id).await?.ok_or(TokenFault::Unknown)?;
         if !bool::from(kept.hash.ct_eq(&hash(shown))) {
-            return Ok(Err(TokenFault::Unknown));
+            return Err(TokenFault::Unknown.into());
         }
-        Ok(match kept.token.state(self.store.now()) {
+        match kept.token.state(self.store.now()) {
             TokenState::Live => Ok(kept.token),
-            TokenState::Expired => Err(TokenFault::Expired(id)),
-            TokenState::Revoked => Err(TokenFault::Revoked(id)),
-        })
+            TokenState::Expired => Err(TokenFault::Expired(id).into()),
+            TokenState::Revoked => Err(TokenFault::Revoked(id).into()),
+        }
     }
 
     /// The token with this id, while it lives.

@@ -12,7 +12,7 @@ use callboard_domain::command::{
     AttemptBegin, CardUpdate, Command, ReviewDecide, ReviewSends, ReviewVerdict,
 };
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::policy::Phase;
 use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
@@ -22,8 +22,7 @@ use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
 use callboard_engine::{
-    BoardProjects, BoardQuery, DigestRule, Engine, InboxQuery, NavCounts, Parts, Quotas,
-    SWEEP_EVERY, TaskDraft,
+    BoardProjects, BoardQuery, Engine, InboxQuery, NavCounts, Parts, TaskDraft,
 };
 
 struct Counting(AtomicU64);
@@ -52,31 +51,8 @@ async fn world() -> World {
         repo: None,
         store_is_inside: false,
     };
-    let engine = Engine::new(Parts {
-        home: store.settle(place).await.expect("settles"),
-        store,
-        ids: Arc::new(Counting(AtomicU64::new(1))),
-        policy: Arc::new(Policy::default()),
-        quotas: Quotas::default(),
-        sweep_every: SWEEP_EVERY,
-        retention: Default::default(),
-        machine: "here".into(),
-        checks: None,
-        runner: "runner:test".parse().expect("an actor"),
-        forge: None,
-        check_shell: "sh".into(),
-        check_log_tail_bytes: 0,
-        digest: DigestRule::default(),
-        embedder: None,
-        runs: Default::default(),
-        board: Default::default(),
-        crew: Default::default(),
-        agents: None,
-        issuer: None,
-        courier: None,
-        workshop: None,
-        is_gone: |_| false,
-    });
+    let home = store.settle(place).await.expect("settles");
+    let engine = Engine::new(Parts::bare(home, store, Arc::new(Counting(AtomicU64::new(1)))));
     World { engine, clock, _folder: folder }
 }
 

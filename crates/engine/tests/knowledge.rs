@@ -8,7 +8,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::Id;
 use callboard_domain::knowledge::KnowledgeAsk;
-use callboard_domain::policy::Policy;
 use callboard_domain::retry::{self, RetryKey};
 use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::time::Timestamp;
@@ -19,8 +18,7 @@ use callboard_engine::store::knowledge::Calibration;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
 use callboard_engine::{
-    Digest, DigestRule, DigestTask, Engine, EngineError, KnowledgeDraft, Parts, Quotas,
-    SWEEP_EVERY, TaskDraft,
+    Digest, DigestTask, Engine, EngineError, KnowledgeDraft, KnowledgeForce, Parts, TaskDraft,
 };
 
 struct Counting(AtomicU64);
@@ -88,30 +86,10 @@ async fn world_with(embeds: bool) -> World {
     let store = SqliteStore::open(&folder.path().join("test.db"), clock.clone()).expect("opens");
     let store: Arc<dyn Store> = Arc::new(store);
     let embedder = Arc::new(Animals::default());
+    let home = store.settle(Place::of_org("default")).await.expect("settles");
     let engine = Engine::new(Parts {
-        home: store.settle(Place::of_org("default")).await.expect("settles"),
-        store,
-        ids: Arc::new(Counting(AtomicU64::new(1))),
-        policy: Arc::new(Policy::default()),
-        quotas: Quotas::default(),
-        sweep_every: SWEEP_EVERY,
-        retention: Default::default(),
-        machine: "here".into(),
-        runner: "runner:test".parse().expect("an actor"),
-        forge: None,
-        checks: None,
-        check_shell: "sh".into(),
-        check_log_tail_bytes: 0,
-        digest: DigestRule::default(),
         embedder: embeds.then(|| embedder.clone() as Arc<dyn Embedder>),
-        runs: Default::default(),
-        board: Default::default(),
-        crew: Default::default(),
-        agents: None,
-        issuer: None,
-        courier: None,
-        workshop: None,
-        is_gone: |_| false,
+        ..Parts::bare(home, store, Arc::new(Counting(AtomicU64::new(1))))
     });
     World { engine, embedder, clock, folder }
 }
@@ -223,6 +201,29 @@ async fn meaning_finds_what_words_do_not() {
     let plain = world_with(false).await;
     plain.learn("felines", "cat").await;
     assert_eq!(plain.titles("felines").await, (vec!["felines".into()], false), "as configured");
+}
+
+#[tokio::test]
+async fn a_claim_notes_the_digest_that_its_actor_was_shown() {
+    let w = world().await;
+    w.learn("felines", "cat cat").await;
+    let tasks = [w.task("felines", "feed the cat").await, w.task("felines", "a cat").await];
+    let uses = async || {
+        let force = KnowledgeForce::Current;
+        let look = w.engine.knowledge_look(&all(), "", None, force, 9).await.expect("a look").it;
+        look.lines[0].uses.iter().map(|(used, _)| used.task).collect::<Vec<_>>()
+    };
+    let take = async |task: &DigestTask| {
+        let leased = w.engine.lease_take(&all(), task.task, 60).await.expect("a lease");
+        w.engine.knowledge_taken(&all(), &leased.seen.it.newest.expect("an attempt")).await;
+    };
+    w.digest(&tasks[0]).await;
+    take(&tasks[0]).await;
+    assert_eq!(uses().await, [], "a page that shows a digest hands nothing to an agent");
+    w.engine.knowledge_hand(&all(), &tasks).await;
+    assert_eq!(uses().await, [], "tasks that nobody took yet");
+    take(&tasks[1]).await;
+    assert_eq!(uses().await, [tasks[1].task]);
 }
 
 #[tokio::test]

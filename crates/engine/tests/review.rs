@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_domain::ids::{Id, Prefix, TaskId};
-use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::policy::Phase;
 use callboard_domain::review::snooze::{Snooze, SnoozeUntil};
 use callboard_domain::review::{DiffSide, ReviewComment};
 use callboard_domain::rights::{Lane, Profile, Rights};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
-use callboard_engine::{
-    DigestRule, Engine, EngineError, Parts, Quotas, Rejection, SWEEP_EVERY, TaskDraft,
-};
+use callboard_engine::{Engine, EngineError, Parts, Rejection, TaskDraft};
 use callboard_store::clock::ManualClock;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{Place, Store};
@@ -44,31 +42,8 @@ async fn world() -> World {
         repo: None,
         store_is_inside: false,
     };
-    let engine = Engine::new(Parts {
-        home: store.settle(place).await.expect("settles"),
-        store,
-        ids: Arc::new(Counting(AtomicU64::new(1))),
-        policy: Arc::new(Policy::default()),
-        quotas: Quotas::default(),
-        sweep_every: SWEEP_EVERY,
-        retention: Default::default(),
-        machine: "here".into(),
-        checks: None,
-        runner: "runner:test".parse().expect("an actor"),
-        forge: None,
-        check_shell: "sh".into(),
-        check_log_tail_bytes: 0,
-        digest: DigestRule::default(),
-        embedder: None,
-        runs: Default::default(),
-        board: Default::default(),
-        crew: Default::default(),
-        agents: None,
-        issuer: None,
-        courier: None,
-        workshop: None,
-        is_gone: |_| false,
-    });
+    let home = store.settle(place).await.expect("settles");
+    let engine = Engine::new(Parts::bare(home, store, Arc::new(Counting(AtomicU64::new(1)))));
     World { engine, clock, _folder: folder }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::event::EventName;
-use callboard_domain::policy::Policy;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
 use callboard_domain::time::Timestamp;
@@ -16,9 +15,7 @@ use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{EventQuery, Place, Store};
-use callboard_engine::{
-    Alert, DigestRule, Engine, LogQuery, LogSpan, Parts, Quotas, RunRule, SWEEP_EVERY,
-};
+use callboard_engine::{Alert, Engine, LogQuery, LogSpan, Parts, RunRule};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -70,30 +67,11 @@ impl Process {
         let store: Arc<dyn Store> = Arc::new(store.expect("opens"));
         let (sender, begun) = mpsc::unbounded_channel();
         let agent = Arc::new(Agent { begun: sender, may_end: Semaphore::new(0) });
+        let home = store.settle(Place::of_org("default")).await.expect("settles");
         let engine = Engine::new(Parts {
-            home: store.settle(Place::of_org("default")).await.expect("settles"),
-            store,
-            ids: Arc::new(TimeOrderedIds),
-            policy: Arc::new(Policy::default()),
-            quotas: Quotas::default(),
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "here".into(),
-            checks: None,
-            runner: "runner:test".parse().expect("an actor"),
-            forge: None,
-            check_shell: "sh".into(),
-            check_log_tail_bytes: 0,
-            digest: DigestRule::default(),
-            embedder: None,
             runs,
-            board: Default::default(),
-            crew: Default::default(),
             agents: Some(agent.clone()),
-            issuer: None,
-            courier: None,
-            workshop: None,
-            is_gone: |_| false,
+            ..Parts::bare(home, store, Arc::new(TimeOrderedIds))
         });
         let stop = CancellationToken::new();
         if let Some(alert) = alert {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
 use callboard_domain::event::EventTerms;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::policy::Phase;
 use callboard_domain::retention::{Growing, Retention};
 use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::task::attempt::AttemptKind;
@@ -18,8 +18,8 @@ use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
 use callboard_engine::{
-    AuditFilter, CardWait, CardWaited, DigestRule, Engine, EngineError, EventsWanted, Parts,
-    Quotas, SWEEP_EVERY, TaskDraft, WaitEnd, WaitOutcome, Watch,
+    AuditFilter, CardWait, CardWaited, Engine, EngineError, EventsWanted, Parts, TaskDraft,
+    WaitEnd, WaitOutcome, Watch,
 };
 use tokio::task::JoinHandle;
 
@@ -53,30 +53,10 @@ async fn world_that_keeps(retention: Retention) -> World {
         repo: None,
         store_is_inside: false,
     };
+    let home = store.settle(place).await.expect("settles");
     let engine = Engine::new(Parts {
-        home: store.settle(place).await.expect("settles"),
-        store,
-        ids: Arc::new(Counting(AtomicU64::new(1))),
-        policy: Arc::new(Policy::default()),
-        quotas: Quotas::default(),
-        sweep_every: SWEEP_EVERY,
         retention,
-        machine: "here".into(),
-        checks: None,
-        runner: "runner:test".parse().expect("an actor"),
-        forge: None,
-        check_shell: "sh".into(),
-        check_log_tail_bytes: 0,
-        digest: DigestRule::default(),
-        embedder: None,
-        runs: Default::default(),
-        board: Default::default(),
-        crew: Default::default(),
-        agents: None,
-        issuer: None,
-        courier: None,
-        workshop: None,
-        is_gone: |_| false,
+        ..Parts::bare(home, store, Arc::new(Counting(AtomicU64::new(1))))
     });
     World { engine, clock, _folder: folder }
 }

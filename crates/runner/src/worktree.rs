@@ -38,10 +38,10 @@ use callboard_domain::board::gc::WorkFact;
 use callboard_domain::board::recipe::PortBlock;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
-    Branch, BranchMade, BranchOrder, ChangesQuery, DiskUsage, FileFault, FileLines, ListedWork,
-    Rebased, ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges,
-    WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved,
-    WorktreeState, Worktrees,
+    Branch, BranchMade, BranchOrder, ChangesQuery, DiskUsage, FileFault, ListedWork, Rebased,
+    ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges, WorktreeDiff,
+    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState,
+    Worktrees,
 };
 
 use tokio_util::sync::CancellationToken;
@@ -202,16 +202,6 @@ impl Worktrees for LocalWorktrees {
         target: &str,
     ) -> Result<Vec<WorkCommit>, WorktreeFault> {
         commits::commits(worktree, target).await
-    }
-
-    async fn worktree_lines(
-        &self,
-        worktree: &Worktree,
-        target: &str,
-        path: &str,
-        lines: RangeInclusive<u32>,
-    ) -> Result<FileLines, WorktreeFault> {
-        changes::lines(worktree, target, path, lines).await
     }
 
     async fn lines_changed_in(

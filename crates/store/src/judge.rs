@@ -8,7 +8,7 @@ use callboard_domain::task::Task;
 use callboard_domain::task::standing::Standing;
 use callboard_domain::world::Change;
 
-use crate::{Applied, Op, StoreError, Taken};
+use crate::{Applied, ClaimedTask, Op, StoreError};
 
 /// A command that was not refused.
 pub(crate) struct Judged {
@@ -18,7 +18,7 @@ pub(crate) struct Judged {
     /// The standing of the subject before the change.
     before: Option<Standing>,
     /// Found before the change is carried out: afterwards the desk no longer shows that the task was free.
-    taken: Option<Taken>,
+    taken: Option<ClaimedTask>,
 }
 
 /// Asks the rules for the change. Nothing on the desk has moved when they refuse.
@@ -27,7 +27,7 @@ pub(crate) fn judge(desk: &Desk, op: &Op) -> Result<Judged, Refusal> {
     let change = decide(&world, &op.command, desk.now)?;
     let before = world.standing(desk.now);
     let known = world.subject.as_ref().map(|subject| (&subject.task, subject.deps.len()));
-    let taken = Taken::of(&change.events, known);
+    let taken = ClaimedTask::of(&change.events, known);
     Ok(Judged { change, subject: world.subject.map(|subject| subject.task), before, taken })
 }
 

@@ -44,7 +44,7 @@ use callboard_domain::command::Command;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId, KnowledgeUse};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
@@ -59,11 +59,10 @@ use callboard_domain::token::{Token, TokenId};
 use callboard_domain::world::Queued;
 
 pub use board::cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
-pub use board::columns::{
-    BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, StuckQuery, TaskTitle,
-};
+pub use board::columns::{BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, StuckQuery};
 pub use board::org::{BackQuery, OrgStore};
 pub use board::progress::EpicProgress;
+pub use board::rows::{ReviewRow, TaskTitle};
 pub use board::stats::{DaysKept, StatsStore};
 pub use callboard_domain::desk::Outcome;
 pub use crew::epics::{BusyWorker, EpicQuery, EpicStore, OrphanRun, StaleWorker, UnassignedTask};
@@ -79,7 +78,7 @@ pub use review::{ReviewStore, ReviewerOf};
 pub use runs::deliveries::DeliveryStore;
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen};
 pub use task::query::{AsWork, TaskQuery, TaskScope};
-pub use task::queue::{Taken, TasksByState};
+pub use task::queue::{ClaimedTask, TasksByState};
 pub use task::span::{AttemptSeen, AttemptSpan, REACH_MS, SpanStore};
 
 /// The target under which every statement of a read is traced, with `CALLBOARD_LOG` or by a test: `sql`, and for SQLite
@@ -112,8 +111,9 @@ pub trait Store:
 {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
-    /// As `apply`, for commands that go together: they are decided one after another and share one commit. Each has an
-    /// answer of its own, in this order; a refused command does not touch the others.
+    /// As `apply`, for commands that go together: they are decided one after another and share one commit, on PostgreSQL
+    /// only if none of them is wide (`Needs::is_wide`). Each has an answer of its own, in this order; a refused command
+    /// does not touch the others.
     async fn apply_all(&self, ops: Vec<Op>) -> Vec<Result<Applied, ApplyError>>;
 
     /// The rows as written; `TaskRecord::as_of` judges the lease.
@@ -159,6 +159,8 @@ pub trait Store:
         task: TaskId,
         up_to: u64,
     ) -> Result<Option<Timestamp>, StoreError>;
+    /// The actors to whom tasks of a project are assigned, each once.
+    async fn assignees(&self, project: i64) -> Result<Vec<Actor>, StoreError>;
     /// Ids that begin with the typed text, with `PREFIX-` or without, else ids that end with it; newest first.
     async fn task_ids(
         &self,
@@ -192,6 +194,15 @@ pub trait Store:
     ) -> Result<Vec<KnowledgeHit>, StoreError>;
     /// Changes whenever a search of this org could find something else.
     async fn knowledge_version(&self, org: &str) -> Result<KnowledgeVersion, StoreError>;
+    /// Notes the uses of entries. A later use by a task takes the place of an earlier one.
+    async fn knowledge_use(&self, uses: Vec<KnowledgeUse>) -> Result<(), StoreError>;
+    /// The newest uses of these entries, at most `each` of an entry, the newest first. Uses by removed tasks are left
+    /// out.
+    async fn knowledge_uses(
+        &self,
+        entries: Vec<KnowledgeId>,
+        each: usize,
+    ) -> Result<Vec<KnowledgeUse>, StoreError>;
     /// Orgs with entries that this model has not seen.
     async fn knowledge_orgs_unembedded(
         &self,
@@ -314,7 +325,7 @@ pub struct Applied {
     /// The time the change happened at.
     pub at: Timestamp,
     /// Set when this change gave a free task to an actor.
-    pub taken: Option<Taken>,
+    pub taken: Option<ClaimedTask>,
     /// Whether the command changed anything, now or when it was first given with its retry key.
     pub changed: bool,
     /// The result of an earlier command with this retry key; nothing was done now.

@@ -87,6 +87,9 @@ migrations! {
     36 "record" "0036_record.sql",
     37 "retention" "0037_retention.sql",
     38 "left" "0038_left.sql",
+    39 "uses" "0039_uses.sql",
+    40 "failing" "0040_failing.sql",
+    41 "failing_columns" "0041_failing_columns.sql",
 }
 
 pub(crate) fn latest() -> u32 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Digest, Held, RetryKey, not_kept};
+use callboard_domain::retry::{Digest, HeldTask, RetryKey, not_kept};
 use callboard_domain::task::standing::Standing;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Queued;
@@ -61,7 +61,7 @@ pub struct KeptCall {
     pub digest: Option<Digest>,
     pub answer: KeptAnswer,
     /// The task that the call gave its caller.
-    pub held: Option<Held>,
+    pub held: Option<HeldTask>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) struct Kept {
     changed: bool,
     at: Timestamp,
     before: Option<Standing>,
-    pub held: Option<Held>,
+    pub held: Option<HeldTask>,
     /// `None` where the outcome was too large.
     outcome: Option<Outcome>,
 }
@@ -124,7 +124,7 @@ impl Row {
             _ => (None, None),
         };
         // A repeated claim must not answer with a task that the caller has lost since. `held` is what to compare.
-        let held = Held::after(&op.command, &op.actor, task, newest, applied.at);
+        let held = HeldTask::after(&op.command, &op.actor, task, newest, applied.at);
         let mut kept = Kept {
             changed: applied.changed,
             at: applied.at,

@@ -51,3 +51,20 @@ pub(crate) struct PagePlace<'a> {
     pub skip: &'a str,
     pub is_postgres: bool,
 }
+
+/// The statement for the values of a column, each once: every value is found by one look-up behind the value before it, so
+/// the number of rows with it does not matter. `rows` has the tables and the conditions that an index begins with.
+pub(crate) fn each_once(column: &str, rows: &str) -> String {
+    let next = |beyond: &str| {
+        format!(
+            "SELECT {column} {rows} AND {column} IS NOT NULL {beyond} ORDER BY {column} LIMIT 1"
+        )
+    };
+    format!(
+        "WITH RECURSIVE known (value) AS (SELECT ({}) UNION ALL \
+             SELECT ({}) FROM known k WHERE k.value IS NOT NULL) \
+         SELECT value FROM known WHERE value IS NOT NULL",
+        next(""),
+        next(&format!("AND {column} > k.value"))
+    )
+}

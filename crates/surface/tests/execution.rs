@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use callboard_domain::command::{NewCheck, TaskEdit};
 use callboard_domain::ids::TaskId;
-use callboard_domain::policy::Policy;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal, Rights, Scope};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{Engine, Parts, Quotas};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::toolsets::execution;
 use serde_json::{Value, json};
@@ -41,30 +40,10 @@ impl World {
         let path = folder.path().join("callboard.db");
         let store = SqliteStore::open(&path, clock.clone()).expect("the store opens");
         let place = Place { project_name: "test".into(), ..Place::of_org("default") };
+        let home = store.settle(place).await.expect("settles");
         let engine = Engine::new(Parts {
-            home: store.settle(place).await.expect("settles"),
-            store: Arc::new(store),
-            ids: Arc::new(TimeOrderedIds),
-            policy: Arc::new(Policy::default()),
             quotas,
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "test".into(),
-            checks: None,
-            runner: "runner:test".parse().expect("an actor"),
-            forge: None,
-            check_shell: "sh".into(),
-            check_log_tail_bytes: 0,
-            digest: DigestRule::default(),
-            embedder: None,
-            runs: Default::default(),
-            board: Default::default(),
-            crew: Default::default(),
-            agents: None,
-            issuer: None,
-            courier: None,
-            workshop: None,
-            is_gone: |_| false,
+            ..Parts::bare(home, Arc::new(store), Arc::new(TimeOrderedIds))
         });
         let front = Arc::new(Front::new(engine, &[&execution::TOOLSET], None));
         Self { front, clock, _folder: folder }

@@ -13,7 +13,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{Engine, Parts};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::prompt::OwnPrompts;
 use callboard_surface::tool::Toolset;
@@ -40,30 +40,10 @@ impl World {
         let clock = Arc::new(ManualClock::at(Timestamp(START)));
         let store = SqliteStore::open(&path, clock.clone()).expect("the store opens");
         let place = Place { project_name: "test".into(), ..Place::of_org("default") };
+        let home = store.settle(place).await.expect("settles");
         let engine = Engine::new(Parts {
-            home: store.settle(place).await.expect("settles"),
-            store: Arc::new(store),
-            ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(policy),
-            quotas: Quotas::default(),
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "test".into(),
-            checks: None,
-            runner: "runner:test".parse().expect("an actor"),
-            forge: None,
-            check_shell: "sh".into(),
-            check_log_tail_bytes: 0,
-            digest: DigestRule::default(),
-            embedder: None,
-            runs: Default::default(),
-            board: Default::default(),
-            crew: Default::default(),
-            agents: None,
-            issuer: None,
-            courier: None,
-            workshop: None,
-            is_gone: |_| false,
+            ..Parts::bare(home, Arc::new(store), Arc::new(TimeOrderedIds))
         });
         Self { engine, clock, _folder: folder }
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::AgentId;
-use callboard_domain::policy::Policy;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
@@ -14,7 +13,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{DecisionQuery, Place, Store};
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{Engine, Parts};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::retry::ToolRequest;
 use callboard_surface::toolsets;
@@ -106,31 +105,8 @@ impl World {
         let clock = Arc::new(ManualClock::at(Timestamp(1_782_036_000_000_000)));
         let store = SqliteStore::open(&folder.path().join("callboard.db"), clock).expect("opens");
         let place = Place { project_name: "test".into(), ..Place::of_org("default") };
-        let engine = Engine::new(Parts {
-            home: store.settle(place).await.expect("settles"),
-            store: Arc::new(store),
-            ids: Arc::new(TimeOrderedIds),
-            policy: Arc::new(Policy::default()),
-            quotas: Quotas::default(),
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "test".into(),
-            checks: None,
-            runner: "runner:test".parse().expect("an actor"),
-            forge: None,
-            check_shell: "sh".into(),
-            check_log_tail_bytes: 0,
-            digest: DigestRule::default(),
-            embedder: None,
-            runs: Default::default(),
-            board: Default::default(),
-            crew: Default::default(),
-            agents: None,
-            issuer: None,
-            courier: None,
-            workshop: None,
-            is_gone: |_| false,
-        });
+        let home = store.settle(place).await.expect("settles");
+        let engine = Engine::new(Parts::bare(home, Arc::new(store), Arc::new(TimeOrderedIds)));
         let front = |toolset: &&'static _| {
             let toolset: &'static callboard_surface::tool::Toolset = toolset;
             (toolset.name, Front::new(engine.clone(), &[toolset], None))

@@ -1,12 +1,13 @@
 //! `callboard agent …`: the agents of the crew.
 
+use callboard_domain::actor::Actor;
 use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
 use callboard_domain::runs::run::Terminal;
 use callboard_engine::time::rfc3339_ms;
-use callboard_engine::{AgentStanding, Holder};
+use callboard_engine::{AgentStanding, Holder, Holders};
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
@@ -14,7 +15,7 @@ use super::rights;
 use super::view::short_id;
 use crate::output::{Failure, List, Object, Style, Table};
 
-/// Add agents to the crew, look at them, remove them
+/// Add, list, show and remove agents of the crew
 #[derive(clap::Subcommand, Debug)]
 pub enum AgentCommand {
     Add(AgentAddArgs),
@@ -51,7 +52,7 @@ pub struct AgentAddArgs {
     task: Option<String>,
 }
 
-/// List the crew's agents, the oldest first, and everybody else who holds a task
+/// List the crew's agents, the oldest first, and every other actor that holds a task
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent list --type WORKER")]
 pub struct AgentListArgs {
@@ -63,7 +64,7 @@ pub struct AgentListArgs {
     limit: usize,
 }
 
-/// Show an agent and what it is on
+/// Show an agent and its task
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent show worker-123")]
 pub struct AgentShowArgs {
@@ -114,23 +115,26 @@ async fn cmd_agent_list(context: &Context, args: AgentListArgs) -> Result<(), Fa
     for agent in &agents {
         seen.push((agent, engine.agent_standing(&op, agent).await?));
     }
-    let holders = match args.kind {
-        None => engine.holders(&op).await?.it,
-        // Only agents of the crew have types.
-        Some(_) => Vec::new(),
-    };
     // A person may have the name of an agent; only the agent belongs to the crew.
-    let is_crew = |holder: &Holder| {
-        agents
-            .iter()
-            .any(|agent| agent.id == AgentId::of(&holder.actor) && !holder.actor.is_human())
+    let is_crew = |actor: &Actor| {
+        agents.iter().any(|agent| agent.id == AgentId::of(actor) && !actor.is_human())
     };
-    let others: Vec<&Holder> = holders.iter().filter(|holder| !is_crew(holder)).collect();
+    let others = match args.kind {
+        None => engine.holders_besides(&op, is_crew, args.limit).await?,
+        // Only agents of the crew have types.
+        Some(_) => Holders { first: Vec::new(), is_cut: false },
+    };
+    if others.is_cut {
+        context.out.note("more tasks are held; --limit N shows more of them");
+    }
+    let others = others.first;
     if context.out.json {
         let crew = seen.iter().map(|(agent, at)| document(agent, at));
-        let items: Vec<Value> = crew.chain(others.iter().map(|one| held(one))).collect();
+        let items: Vec<Value> = crew.chain(others.iter().map(held)).collect();
         return context.out.list(List::Agents, items, Value::Null);
     }
+    let current: Vec<TaskId> = seen.iter().filter_map(|(_, at)| at.task).collect();
+    let titles = engine.task_titles(&op, &current).await?;
     let mut table = Table::new(&["AGENT", "TYPE", "STATE", "EPIC", "TASK", "TITLE"])
         .shorten(3, short_id)
         .shorten(4, short_id)
@@ -152,7 +156,7 @@ async fn cmd_agent_list(context: &Context, args: AgentListArgs) -> Result<(), Fa
             (state, Style::Plain),
             (name(at.epic).await, Style::Plain),
             (name(at.task).await, Style::Plain),
-            (title(&holders, at.task), Style::Plain),
+            (at.task.and_then(|id| titles.get(&id)).cloned().unwrap_or_default(), Style::Plain),
         ]);
     }
     for Holder { actor, row } in others {
@@ -208,11 +212,6 @@ async fn show(context: &Context, open: &Open, agent: &Agent) -> Result<(), Failu
     words.filter(|(_, value)| !value.is_null()).try_for_each(|(key, value)| {
         context.out.line(&format!("{key:<15} {}", value.as_str().unwrap_or_default()))
     })
-}
-
-fn title(holders: &[Holder], task: Option<TaskId>) -> String {
-    let held = holders.iter().find(|holder| Some(holder.row.task.id) == task);
-    held.map(|holder| holder.row.task.title.clone()).unwrap_or_default()
 }
 
 /// A holder of a task that is no agent of the crew.

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::output::Failure;
 
-/// Say why a task is stuck; it is not offered until it gets an answer
+/// Block a task with a reason; it is not offered until it gets an answer
 ///
 /// A note or a comment by another actor is an answer; so is an edit of the task, and taking it.
 #[derive(clap::Args, Debug)]
@@ -24,7 +24,7 @@ pub async fn cmd_block(context: &Context, args: BlockArgs) -> Result<(), Failure
     open.print_changed(&open.engine().task_block(&open.op("block"), id, args.message).await?)
 }
 
-/// Let a blocked task be offered again
+/// Unblock a task, so that it is offered again
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard unblock SHOP-01j8x2k7")]
 pub struct UnblockArgs {

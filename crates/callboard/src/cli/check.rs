@@ -78,7 +78,7 @@ fn failed(task: &Task, only: &[usize]) -> Vec<UnmetCheck> {
         .collect()
 }
 
-/// Say that a manual check holds, or that it does not
+/// Record that a manual check passes, or that it fails
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard check attest SHOP-01j8x2k7 1")]
 pub struct AttestArgs {
@@ -99,9 +99,9 @@ async fn cmd_check_attest(context: &Context, args: AttestArgs) -> Result<(), Fai
     open.print_checks(&open.engine().check_attest(&op, id, args.index, !args.fail).await?)
 }
 
-/// Print what a command check said when it last ran
+/// Print the log of the last run of a command check
 ///
-/// On a shared store also when another machine ran it.
+/// On a shared store, the run may have been on another machine.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard check log SHOP-01j8x2k7 0 --tail 2000")]
 pub struct LogArgs {

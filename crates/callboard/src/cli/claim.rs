@@ -7,7 +7,7 @@ use callboard_engine::EngineError;
 use super::context::Context;
 use crate::output::Failure;
 
-/// Take a task, so that no other actor does
+/// Claim a task, so that no other actor takes it
 ///
 /// A closed task, or one that waits for others, is refused.
 #[derive(clap::Args, Debug)]

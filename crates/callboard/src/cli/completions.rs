@@ -1,15 +1,17 @@
-//! `callboard completions`. The script of a shell knows the commands and their options; for the names of tasks it asks
-//! `callboard complete`.
+//! `callboard completions`. The script of a shell knows the commands and their options; for the names of tasks
+//! and clients it asks `callboard complete`.
 
 use clap_complete::Shell;
 
+use super::complete::OPTIONS;
 use super::context::Context;
 use super::groups;
 use crate::output::Failure;
 
 /// Print a completion script for a shell
 ///
-/// The scripts of bash, zsh and fish also complete the names of open tasks, from a board in .callboard/.
+/// The scripts of bash, zsh and fish also complete the names of open tasks, from a board in .callboard/, and the agents
+/// of --clients.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  callboard completions bash > ~/.local/share/bash-completion/completions/callboard"
@@ -45,9 +47,8 @@ _callboard_tasks() {
     fi
 }
 "#;
-const FISH: &str = r#"
-complete -c callboard -k -a "(callboard complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)"
-"#;
+/// An option and its value in one word are passed as two: fish puts the option before the answer itself.
+const FISH: &str = r#"-k -a "(callboard complete -- (commandline -opc)[2..] (string split -m1 = -- (commandline -ct)) 2>/dev/null)""#;
 
 /// The script with the names of tasks in it: the function that the shell calls asks for them.
 fn with_tasks(shell: Shell, script: &str) -> String {
@@ -61,9 +62,25 @@ fn with_tasks(shell: Shell, script: &str) -> String {
     match shell {
         Shell::Bash => called(BASH, &["-F _callboard "], "if [[ \"${BASH_VERSINFO"),
         Shell::Zsh => {
+            // zsh loads the file at the first tab, as the function that it calls at the next one, too.
+            let again = "    compdef _callboard_tasks callboard\n    _callboard_tasks \"$@\"";
             called(ZSH, &["    _callboard \"$@\"", "compdef _callboard "], "if [ \"$funcstack[1]\"")
+                .replace("    _callboard_tasks \"$@\"", again)
         }
-        Shell::Fish => format!("{script}{FISH}"),
+        Shell::Fish => {
+            let mut lines: Vec<String> = script.lines().map(with_values).collect();
+            lines.push(format!("complete -c callboard {FISH}\n"));
+            lines.join("\n")
+        }
         _ => script.to_owned(),
+    }
+}
+
+/// A line of fish's script. For the value of an option fish asks nothing but the line of the option.
+fn with_values(line: &str) -> String {
+    let is_asked = OPTIONS.iter().any(|name| line.contains(&format!(" -l {name} ")));
+    match is_asked && line.ends_with(" -r") {
+        true => format!("{line} -f {FISH}"),
+        false => line.to_owned(),
     }
 }

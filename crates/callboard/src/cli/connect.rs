@@ -14,6 +14,9 @@ use crate::output::{Failure, Out, Style};
 use crate::place::Place;
 
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
+/// The words of `--clients` that are no client.
+pub const ALL: &str = "all";
+pub const NONE: &str = "none";
 
 #[derive(clap::Args, Debug)]
 pub struct ConnectArgs {
@@ -47,6 +50,8 @@ pub struct Connected {
     pub clients: Vec<&'static str>,
     /// Written or removed.
     pub files: Vec<String>,
+    /// The files as people read them.
+    pub shown: Vec<String>,
 }
 
 impl ConnectArgs {
@@ -66,28 +71,35 @@ impl ConnectArgs {
             true => FilesRoot::of_user()?,
             false => FilesRoot::of_project(Place::to_make()?.root),
         };
-        let asks = !self.yes && !context.out.json && is_terminal();
-        let chosen = self.chosen(asks)?;
+        let is_person = !context.out.json && is_terminal();
+        let asks = is_person && !self.yes;
+        let chosen = self.chosen(is_person)?;
         if self.remove {
             let clients = if self.clients.is_empty() { CLIENTS.iter().collect() } else { chosen };
-            let plan = FilesPlan::to_remove(&root, &removed(&clients, root.scope))?;
+            let plan = FilesPlan::to_remove(&root, &removed(&clients, &root)?)?;
             return Ok(PlannedConnection {
                 plan,
                 clients,
                 asks,
+                heading: None,
                 question: "Remove this?",
                 notes: Vec::new(),
-                below: self.below(),
+                root,
             });
         }
+        if chosen.is_empty() && !self.names_clients() {
+            self.may_connect_none(is_person)?;
+        }
         let mut notes = Vec::new();
-        let mut files = clients::files(&chosen, &root, &self.reach()?);
+        let mut files = clients::files(&chosen, &root, &self.reach()?)?;
         if self.hooks {
-            files.extend(chosen.iter().filter_map(|client| client.hook_file(root.scope)));
+            for client in &chosen {
+                files.extend(client.hook_file(&root)?);
+            }
         }
         let is_claude = chosen.iter().any(|client| client.name == "claude");
         if is_claude && root.scope == FileScope::Project && lacks_import(&root)? {
-            match asks {
+            match is_person {
                 true => files.push(clients::for_claude()),
                 false => notes.push("Claude Code reads CLAUDE.md; add the line @AGENTS.md to it"),
             }
@@ -101,24 +113,44 @@ impl ConnectArgs {
             );
         }
         let plan = FilesPlan::to_connect(&root, &files)?;
-        let (question, below) = ("Write this?", self.below());
-        Ok(PlannedConnection { plan, clients: chosen, asks, question, notes, below })
+        let titles: Vec<&str> = chosen.iter().map(|client| client.title).collect();
+        let heading = Some(format!("agents to connect: {}", titles.join(", ")));
+        let question = "Write this?";
+        Ok(PlannedConnection { plan, root, clients: chosen, asks, heading, question, notes })
     }
 
-    /// What stands before a path for people: the user's own files are not below the current folder.
-    pub fn below(&self) -> &'static str {
-        if self.global { "~/" } else { "" }
-    }
-
-    /// The clients that were named, or that are installed if the user can be asked.
-    fn chosen(&self, asks: bool) -> Result<Vec<&'static Client>, Failure> {
+    /// The clients that were named, or for a person at a terminal those that are installed.
+    fn chosen(&self, is_person: bool) -> Result<Vec<&'static Client>, Failure> {
         let names: Vec<&str> = self.clients.iter().map(|name| name.trim()).collect();
         match names.as_slice() {
-            [] if asks && !self.remove => Ok(installed()),
-            [] | ["none"] => Ok(Vec::new()),
-            ["all"] => Ok(CLIENTS.iter().collect()),
-            names => names.iter().map(|name| find(name)).collect(),
+            [] if is_person && !self.remove => Ok(installed()),
+            [] | [NONE] => Ok(Vec::new()),
+            [ALL] => Ok(CLIENTS.iter().collect()),
+            names => match names.iter().find(|name| [ALL, NONE].contains(name)) {
+                Some(word) => {
+                    let words = format!("--clients: '{word}' stands alone, without other names");
+                    Err(Failure::usage(words).hint(format!("--clients {word}")))
+                }
+                None => names.iter().map(|name| find(name)).collect(),
+            },
         }
+    }
+
+    /// Options that are about agents do nothing without one: a caller who forgot to name them is told.
+    fn may_connect_none(&self, is_person: bool) -> Result<(), Failure> {
+        let options = [
+            ("--hooks", self.hooks),
+            ("--global", self.global),
+            ("--server", self.server.is_some()),
+        ];
+        let Some((option, _)) = options.into_iter().find(|(_, is_set)| *is_set) else {
+            return Ok(());
+        };
+        let words = match is_person {
+            true => format!("{option} connects agents, and none that is known is installed here"),
+            false => format!("{option} connects agents, and none is named"),
+        };
+        Err(Failure::usage(words).hint(format!("--clients {ALL}, or some of {}", known())))
     }
 
     fn reach(&self) -> Result<ServerReach, Failure> {
@@ -166,11 +198,15 @@ fn is_variable(name: &str) -> bool {
 }
 
 /// Every file that may hold something of ours for these clients.
-fn removed(clients: &[&'static Client], scope: FileScope) -> Vec<ClientFile> {
-    let servers = clients.iter().flat_map(|client| client.server_files(scope, &ServerReach::Stdio));
-    let hooks = clients.iter().filter_map(|client| client.hook_file(scope));
-    let mut files: Vec<_> = servers.chain(hooks).collect();
-    let is_project = scope == FileScope::Project;
+fn removed(clients: &[&'static Client], root: &FilesRoot) -> Result<Vec<ClientFile>, Failure> {
+    let mut files = Vec::new();
+    for client in clients {
+        files.extend(client.server_files(root, &ServerReach::Stdio)?);
+    }
+    for client in clients {
+        files.extend(client.hook_file(root)?);
+    }
+    let is_project = root.scope == FileScope::Project;
     // The block for agents serves every client.
     if is_project && clients.len() == CLIENTS.len() {
         files.push(clients::for_agents());
@@ -178,22 +214,24 @@ fn removed(clients: &[&'static Client], scope: FileScope) -> Vec<ClientFile> {
     if is_project && clients.iter().any(|client| client.name == "claude") {
         files.push(clients::for_claude());
     }
-    files
+    Ok(files)
 }
 
 fn find(name: &str) -> Result<&'static Client, Failure> {
     Client::find(name).ok_or_else(|| {
-        let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
-        let words = format!("--clients '{name}' is no client; clients are {}", known.join(", "));
+        let words = format!("--clients '{name}' is no client; clients are {}", known());
         Failure::usage(words).hint("--clients all, or --clients none")
     })
 }
 
+/// The names of all clients, as a sentence lists them.
+pub fn known() -> String {
+    CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ")
+}
+
 /// The clients that have a program on this machine.
 pub fn installed() -> Vec<&'static Client> {
-    let is_here =
-        |client: &&Client| client.programs.iter().any(|name| program_on_path(name).is_some());
-    CLIENTS.iter().filter(is_here).collect()
+    CLIENTS.iter().filter(|client| client.program().is_some()).collect()
 }
 
 /// Whether there is a CLAUDE.md that does not read AGENTS.md. A link between the two makes them one file.
@@ -213,12 +251,14 @@ fn is_terminal() -> bool {
 /// A plan that was judged, and whether the user is asked about it.
 pub struct PlannedConnection {
     plan: FilesPlan,
+    root: FilesRoot,
     clients: Vec<&'static Client>,
     asks: bool,
+    /// Words above the changes that are shown.
+    heading: Option<String>,
     question: &'static str,
     /// Words for the user once something was written.
     notes: Vec<&'static str>,
-    below: &'static str,
 }
 
 impl PlannedConnection {
@@ -226,31 +266,33 @@ impl PlannedConnection {
         let out = &context.out;
         let clients = self.clients.iter().map(|client| client.name).collect();
         if self.plan.changes().is_empty() {
-            return Ok(Connected { clients, files: Vec::new() });
+            return Ok(Connected { clients, ..Connected::default() });
         }
         if self.asks {
-            show(out, &self.plan, self.below);
+            self.heading.iter().for_each(|heading| out.note(heading));
+            show(out, &self.plan, &self.root);
             if !is_granted(out, self.question)? {
                 out.note("no file of an agent was written");
                 return Ok(Connected::default());
             }
         }
-        let changes = self.plan.changes().iter();
-        let files = changes.map(|change| change.path.display().to_string()).collect();
+        let paths = || self.plan.changes().iter().map(|change| &change.path);
+        let files = paths().map(|path| path.display().to_string()).collect();
+        let shown = paths().map(|path| self.root.shown(path)).collect();
         self.plan.carry_out()?;
         self.notes.iter().for_each(|note| out.warning(note));
-        Ok(Connected { clients, files })
+        Ok(Connected { clients, files, shown })
     }
 }
 
-fn show(out: &Out, plan: &FilesPlan, below: &str) {
+fn show(out: &Out, plan: &FilesPlan, root: &FilesRoot) {
     for change in plan.changes() {
         let verb = match (&change.before, &change.after) {
             (None, _) => "new",
             (_, None) => "removed",
             _ => "changed",
         };
-        let path = format!("{below}{}", change.path.display());
+        let path = root.shown(&change.path);
         out.note(&out.styled(Style::Bold, &format!("{path} ({verb})")));
         for line in clients::shown(change) {
             out.note(&format!("  {line}"));

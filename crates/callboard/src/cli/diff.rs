@@ -14,7 +14,7 @@ use super::patch;
 use super::view::plain;
 use crate::output::{Exit, Failure, Object, Out, Style, Table};
 
-/// Print what a task's work changes, or the patch that a job made
+/// Print the changes of a task's work, or the patch of a job
 ///
 /// Of a task: everything in its worktree against the commit it begins at, committed or not. Paths
 /// of a task with several repositories stand below their names.
@@ -58,9 +58,10 @@ async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure>
 async fn diff_of_task(open: &Open, id: TaskId, stat: bool) -> Result<(), Failure> {
     let op = open.op("diff");
     let card = open.engine().card_get(&op, id).await?.it;
-    let diffs = match open.engine().workspace_diff(&op, &card, !stat).await? {
+    let diffs = match open.engine().workspace_diff(&op, &card, !stat).await {
         Ok(diffs) => diffs,
         Err(fault) => {
+            let fault = fault.of_worktree()?;
             let failure = Failure::new(Exit::Failure, "DIFF_FAILED", fault.to_string());
             return Err(failure.hint(format!("callboard diff {id} --stat")));
         }

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::task::text_or_stdin;
 use crate::output::{Failure, List, Object, Style, Table};
 
-/// Add epics for a crew, list them
+/// Add and list epics for a crew
 #[derive(clap::Subcommand, Debug)]
 pub enum EpicCommand {
     Add(EpicAddArgs),

@@ -67,7 +67,7 @@ pub async fn cmd_gc(context: &Context, args: GcArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder, or the branch that has none.
+/// The worktree, or the branch where there is no worktree.
 fn place(row: &GcRow) -> String {
     match (&row.path, &row.branch) {
         (Some(path), _) => path.display().to_string(),

@@ -8,10 +8,9 @@ use callboard_domain::ids::Prefix;
 
 use serde_json::json;
 
-use super::connect::{ConnectArgs, Connected};
+use super::connect::{self, ConnectArgs, Connected};
 use super::context::Context;
 use super::repository::{self, FIRST_COMMIT};
-use crate::clients::CLIENTS;
 use crate::compose::App;
 use crate::output::{Failure, Object};
 use crate::place::Place;
@@ -78,10 +77,9 @@ pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> 
         say(context, &args.connect, &connected)?;
     } else if !done.made.is_empty() && !args.connect.names_clients() {
         // A newcomer may not know yet that agents are connected by this command, too.
-        let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
-        let names = names.join(", ");
         context.out.note(&format!(
-            "no agent is connected; callboard init --clients NAME connects one of {names}"
+            "no agent is connected; callboard init --clients NAME connects one of {}",
+            connect::known()
         ));
     }
     context.out.note("next: callboard task add \"My first task\", then callboard up");
@@ -90,12 +88,13 @@ pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> 
 
 fn say(context: &Context, args: &ConnectArgs, connected: &Connected) -> Result<(), Failure> {
     if connected.files.is_empty() {
-        return context.out.line("no file of an agent changes");
+        return context.out.line(match args.remove {
+            true => "nothing to take out of the agents' files",
+            false => "the agents' files are as they should be",
+        });
     }
     let verb = if args.remove { "gave back" } else { "wrote" };
-    let files: Vec<String> =
-        connected.files.iter().map(|file| format!("{}{file}", args.below())).collect();
-    context.out.line(&format!("{verb} {}", files.join(", ")))
+    context.out.line(&format!("{verb} {}", connected.shown.join(", ")))
 }
 
 pub(super) struct Made {

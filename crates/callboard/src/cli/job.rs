@@ -17,7 +17,7 @@ use super::job_list::{JobListArgs, cmd_job_list, word};
 use super::view::plain;
 use crate::output::{Exit, Failure, Object, exit_of};
 
-/// Submit jobs for agents, look at them, end them
+/// Submit, list, show, answer and cancel jobs for agents
 #[derive(clap::Subcommand, Debug)]
 pub enum JobCommand {
     Submit(SubmitArgs),
@@ -47,7 +47,7 @@ pub struct SubmitArgs {
     spec: String,
 }
 
-/// Show how far a job is
+/// Show a job and its progress
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job show job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct JobShowArgs {
@@ -65,7 +65,7 @@ pub struct CancelArgs {
     job: String,
 }
 
-/// Answer what a job's agent asks
+/// Answer a question of a job's agent
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job answer job_01k0v3e8xq7rjw2m5c9n4d6t0z yes")]
 pub struct AnswerArgs {

@@ -10,7 +10,7 @@ use super::job::missing;
 use super::job_list::word;
 use crate::output::{Exit, Failure};
 
-/// Print what the agent of a task or a job printed, so far if it is at work
+/// Print the output of the agent of a task or a job, also while it works
 ///
 /// With --follow, output is printed within a second of the agent writing it, until the job is over,
 /// also from another machine than the agent's.

@@ -11,7 +11,7 @@ use crate::output::{Failure, List, Style, Table};
 /// For how many tasks knowledge is looked up.
 const DIGESTS_MAX: usize = 20;
 
-/// Show what can be started now, best first, with what was learned that matters to it
+/// List the tasks that can start now, best first, with knowledge that matters to them
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard next --limit 1 --json")]
 pub struct NextArgs {

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::output::Failure;
 
-/// Write something into a task's history
+/// Add a note to a task's history
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  callboard note SHOP-01j8x2k7 \"the API answers 404 since today\""

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use crate::output::{Failure, List, Object, Style, Table};
 
-/// Look at plans that agents propose, and make their tasks or not
+/// List, show, approve and reject plans that agents propose
 #[derive(clap::Subcommand, Debug)]
 pub enum PlanCommand {
     List(PlanListArgs),
@@ -52,7 +52,7 @@ pub struct ApproveArgs {
     plan: String,
 }
 
-/// Put a plan away; nothing is made of it
+/// Reject a plan; no task is made from it
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  callboard plan reject plan_01k0v3e8xq7rjw2m5c9n4d6t0z --message \"Split the second task\""

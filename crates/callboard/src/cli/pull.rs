@@ -3,7 +3,7 @@
 use callboard_domain::pulls::{LOCAL, Pull, local_url};
 use callboard_engine::ports::{MergeOutlook, MergeWish};
 use callboard_engine::time::rfc3339_ms;
-use callboard_engine::{PullEnd, PullLook, PullNamed};
+use callboard_engine::{PullEnd, PullLook, PullLookFault, PullNamed};
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
@@ -12,7 +12,7 @@ use super::review::outlook_words;
 use super::view::plain;
 use crate::output::{Exit, Failure, List, Object, Style, Table};
 
-/// Look at pull requests, merge one
+/// List, show and merge pull requests
 #[derive(clap::Subcommand, Debug)]
 pub enum PullCommand {
     List(PullListArgs),
@@ -42,7 +42,7 @@ pub struct PullListArgs {
     limit: usize,
 }
 
-/// Show one: how it stands, how merging it would go, and the files it changes
+/// Show a pull request: its status, how a merge would go, and the files it changes
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  callboard pull show 7\n  callboard pull show 7 --patch | git apply --stat"
@@ -55,10 +55,10 @@ pub struct PullShowArgs {
     patch: bool,
 }
 
-/// Merge one as a single commit
+/// Merge a pull request as a single commit
 ///
-/// That of a task is merged by its review: callboard approve TASK --merge. Exit code 5 says that it
-/// could not be.
+/// A task's pull request is merged by its review: callboard approve TASK --merge. Exit code 5 says that
+/// the pull request could not be merged.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard pull merge 7")]
 pub struct MergeArgs {
@@ -103,7 +103,11 @@ async fn cmd_pull_show(context: &Context, args: PullShowArgs) -> Result<(), Fail
     let open = context.open().await?;
     let pull = open.pull(&args.pull).await?;
     let op = open.op("pull_show");
-    let looked = open.engine().pull_look(&op, &pull, args.patch).await?;
+    let looked = match open.engine().pull_look(&op, &pull, args.patch).await {
+        Ok(look) => Ok(look),
+        Err(PullLookFault::Unknown(why)) => Err(why),
+        Err(PullLookFault::Engine(error)) => return Err(error.into()),
+    };
     if context.out.json {
         let mut document = document(&pull);
         match &looked {

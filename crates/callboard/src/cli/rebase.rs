@@ -6,7 +6,7 @@ use serde_json::json;
 use super::context::Context;
 use crate::output::{Exit, Failure};
 
-/// Put a task's work on top of the newest target branch
+/// Rebase a task's work onto the newest target branch
 ///
 /// Changes nothing but the task's own branch. After a conflict everything is as it was, the task goes
 /// back to work and exit code 5 names the files.

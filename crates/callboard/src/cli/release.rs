@@ -5,7 +5,7 @@ use callboard_domain::refusal::Refusal;
 use super::context::Context;
 use crate::output::Failure;
 
-/// Give a task back that you hold
+/// Give back a task that you hold
 ///
 /// With --force a person takes the task from its holder: the holder's attempt is over, an agent that
 /// Callboard runs on it is stopped, and the task is offered again.

@@ -9,7 +9,7 @@ use callboard_runner::{probe, program_on_path};
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// What to do about a repository without a commit.
-pub const FIRST_COMMIT: &str = "git commit --allow-empty -m first";
+pub use callboard_engine::ports::FIRST_COMMIT;
 
 /// Whether the checked out branch has no commit yet, as after `git init`. A worktree starts from a commit.
 pub async fn lacks_commit(root: &Path) -> bool {

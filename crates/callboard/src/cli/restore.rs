@@ -13,7 +13,7 @@ use crate::holders;
 use crate::output::{Exit, Failure, Object};
 use crate::place::{self, Place};
 
-/// Put a backup back as the board
+/// Restore the board from a backup
 ///
 /// FILE is a copy that callboard backup wrote. Stop every callboard of this board first: restore
 /// refuses while any process has the board open. The former database is kept beside the new one as

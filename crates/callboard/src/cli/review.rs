@@ -25,11 +25,11 @@ use crate::output::{Failure, List, Object, Style, Table};
 /// How many jobs that run checks are read for the list.
 const CHECK_JOBS_MAX: usize = 1000;
 
-/// Show what waits for a person, or what there is to review of one task
+/// List what waits for a person, or show the review of one task
 ///
-/// Without a task also what agents ask on their way, and which tasks are blocked. Of one task: what
-/// was said about it, the comments of its last round and whether the work answers them, its checks,
-/// how merging it would go, and the files it changes.
+/// Without a task, the list has reviews, questions of agents at work, and blocked tasks. With a task, it
+/// shows the worker's summary and feedback, the comments of the last round and whether the work answers
+/// them, the checks, how a merge would go, and the changed files.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard review\n  callboard review SHOP-01j8x2k7")]
 pub struct ReviewArgs {
@@ -66,7 +66,7 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
     }
 }
 
-/// What is asked of a person besides reviews.
+/// Questions and blocks that wait for a person, besides reviews.
 struct PersonQueue {
     questions: Vec<RunRecord>,
     blocked: Vec<TaskRow>,

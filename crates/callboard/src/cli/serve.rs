@@ -29,7 +29,7 @@ use crate::place::Place;
 use crate::served::Served;
 use crate::service::{self, ServiceState};
 
-/// Serve agents over HTTP and the page for people
+/// Serve agents and the web board over HTTP
 ///
 /// Prints the address it listens on and, on a terminal, one that signs you in on the pages, once;
 /// callboard open makes another. SIGTERM ends it after calls in flight have finished.

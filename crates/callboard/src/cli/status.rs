@@ -5,7 +5,7 @@ use callboard_domain::board::why::{Tone, Why};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRow;
 use callboard_engine::time::rfc3339_ms;
-use callboard_engine::{At, Holder};
+use callboard_engine::{At, Holder, Holders};
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
@@ -24,12 +24,18 @@ pub struct StatusArgs {
     limit: u32,
 }
 
+/// How many held tasks beyond the shown ones are counted.
+const HELD_COUNTED: usize = 100;
+
 pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let op = open.op("status");
     let limit = args.limit as usize;
     let inbox = waiting::inbox(open.engine(), &op).await?.it;
-    let holders = open.engine().holders(&op).await?;
+    // A script gets every holder; a person sees the first ones.
+    let most = if context.out.json { usize::MAX } else { limit + HELD_COUNTED };
+    let At { it: Holders { first, is_cut }, now } = open.engine().holders(&op, most).await?;
+    let holders = At { it: first, now };
     // One more than is shown, so that the last line can say that there are more.
     let next = open.engine().task_next(&op, limit + 1).await?.it;
     if context.out.json {
@@ -42,18 +48,18 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     let holds = |(place, holder)| works(&open, holder, whys.get(place), &holders);
     let works = holders.it.iter().enumerate().map(holds).collect();
     let next = next.iter().map(start).collect();
-    section(&open, "needs you", needs, limit, "nothing waits for you")?;
-    section(&open, "at work", works, limit, "no actor holds a task")?;
-    section(&open, "next", next, limit, "nothing is free to start")
+    section(&open, ("needs you", "nothing waits for you"), needs, false, limit)?;
+    section(&open, ("at work", "no actor holds a task"), works, is_cut, limit)?;
+    section(&open, ("next", "nothing is free to start"), next, false, limit)
 }
 
-/// One part of the screen, cut at the limit.
+/// One part of the screen, cut at the limit. `is_cut`: there are more lines than these.
 fn section(
     open: &Open,
-    name: &str,
+    (name, none): (&str, &str),
     lines: Vec<String>,
+    is_cut: bool,
     limit: usize,
-    none: &str,
 ) -> Result<(), Failure> {
     let out = &open.out;
     out.line(&out.styled(Style::Bold, name))?;
@@ -64,7 +70,11 @@ fn section(
     for line in lines.into_iter().take(limit) {
         out.line(&fitted(open, &format!("  {line}")))?;
     }
-    if more > 0 { out.line(&format!("  … and {more} more")) } else { Ok(()) }
+    match (more, is_cut) {
+        (0, _) => Ok(()),
+        (_, false) => out.line(&format!("  … and {more} more")),
+        (_, true) => out.line(&format!("  … and more than {more} more")),
+    }
 }
 
 /// A line cut to the width of the terminal.

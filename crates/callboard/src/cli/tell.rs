@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::context::{Context, Open};
 use crate::output::{Failure, Object};
 
-/// Tell the agent of a task something
+/// Send a message to a task's agent
 ///
 /// An agent that speaks the Agent Client Protocol gets it at once: its turn is interrupted, and the
 /// next one begins with the message. Otherwise the next agent that starts on the task gets the message.

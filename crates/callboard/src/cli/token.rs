@@ -23,7 +23,7 @@ use crate::output::{Exit, Failure, List, Object, Style, Table};
 /// Tokens belong to the whole server: `--org` names the org of a token's holder, not the org of the command.
 const HOME: &str = "default";
 
-/// Let agents and people in over HTTP
+/// Manage the tokens that let agents and people in over HTTP
 ///
 /// From the first token on, every HTTP request needs one.
 #[derive(Subcommand)]

@@ -15,11 +15,11 @@ use crate::output::{Exit, Failure};
 use crate::place::Place;
 use crate::served::Served;
 
-/// Make this folder a project if it is none, and serve it
+/// Serve the board of this folder, and make the folder a project first if needed
 ///
-/// Names the server that serves this project already, if one does. Else it takes the port of the
-/// last time, and another one when that is taken. On a terminal it prints an address that signs you in
-/// on the pages, once, and opens it in a browser; callboard open makes another.
+/// If a server already serves this project, prints its address. Otherwise listens on the port of the
+/// last time, or on another one if that port is taken. On a terminal it prints an address that signs you
+/// in on the pages, once, and opens it in a browser; callboard open makes another.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard up")]
 pub struct UpArgs {

@@ -1,6 +1,6 @@
 //! Tasks for people, and as `--json` prints them: the shapes of the graph toolset.
 
-use callboard_domain::board::card::Told;
+use callboard_domain::board::card::AgentMessage;
 use callboard_domain::board::why::Why;
 use callboard_domain::decide::verification;
 use callboard_domain::ids::{TaskId, TaskName};
@@ -174,7 +174,7 @@ pub fn comment_line(comment: &Comment) -> String {
 }
 
 /// A message that no agent has got yet.
-pub fn told_json(told: &Told) -> Value {
+pub fn told_json(told: &AgentMessage) -> Value {
     json!({"by": told.by, "at": rfc3339_ms(told.at), "text": told.text})
 }
 

@@ -9,9 +9,9 @@ use super::context::Context;
 use super::duration::duration;
 use crate::output::{Exit, Failure};
 
-/// Wait until a task gets somewhere
+/// Wait until a task reaches a status
 ///
-/// Exit code 8 says that the time was over first.
+/// Exit code 8 says that the timeout came first.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard wait SHOP-01j8x2k7 --for review,done --timeout 50s")]
 pub struct WaitArgs {

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::context::Context;
 use crate::output::{Failure, List, Object, Style, Table};
 
-/// See who was told of the end of jobs, of mail and of new tasks
+/// List webhook messages, and print the secret that signs them
 #[derive(clap::Subcommand, Debug)]
 pub enum WebhookCommand {
     List(WebhookListArgs),
     Secret(SecretArgs),
 }
 
-/// List messages about jobs that are over, mail and new tasks, the newest first
+/// List webhook messages about ended jobs, mail and new tasks, the newest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard webhook list --limit 5")]
 pub struct WebhookListArgs {
@@ -24,7 +24,7 @@ pub struct WebhookListArgs {
     limit: usize,
 }
 
-/// Print what webhooks are signed with
+/// Print the secret that signs webhook messages
 ///
 /// Receivers check the header webhook-signature with it, after the Standard Webhooks specification.
 #[derive(clap::Args, Debug)]

@@ -15,7 +15,7 @@ pub enum Format {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientFile {
-    /// From the project's folder, or from the user's home.
+    /// From the project's folder or the user's home; absolute where a variable moved the client's folder elsewhere.
     pub path: PathBuf,
     pub part: FilePart,
 }

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use super::entry::{ClientEntry, EntryKind, HOOK_COMMAND};
 use super::file::{ClientFile, FilePart, Format};
+use super::homes;
+use super::plan::FilesRoot;
 use super::table::FileScope;
+use crate::output::Failure;
 
 /// A client gives up on a hook after this long, in seconds.
 const TIMEOUT_S: u32 = 5;
@@ -50,12 +53,10 @@ const COPILOT: [HookRow; 5] = [
 ];
 
 /// The hook file of a client; none where it has none for this scope.
-pub fn of(client: &str, scope: FileScope) -> Option<ClientFile> {
-    let is_project = scope == FileScope::Project;
-    let json = |path: &str, entries| Some(ClientFile::merged(path.into(), Format::Json, entries));
-    match client {
+pub fn of(client: &str, root: &FilesRoot) -> Result<Option<ClientFile>, Failure> {
+    let (project, (home, file), part) = match client {
         "claude" => {
-            let mut entries = grouped("claude", &CLAUDE, TIMEOUT_S);
+            let mut entries = grouped(&CLAUDE, |event| unfailing("claude", event), TIMEOUT_S);
             let line =
                 json!({"type": "command", "command": command("claude", HookEvent::StatusLine)});
             entries.push(ClientEntry {
@@ -63,54 +64,71 @@ pub fn of(client: &str, scope: FileScope) -> Option<ClientFile> {
                 kind: EntryKind::Free,
                 value: line,
             });
-            json(".claude/settings.json", entries)
+            (".claude/settings.json", (homes::CLAUDE, "settings.json"), json_part(entries))
         }
-        "codex" => json(".codex/hooks.json", grouped("codex", &CODEX, TIMEOUT_S)),
-        // Gemini CLI counts milliseconds.
-        "gemini" => json(".gemini/settings.json", grouped("gemini", &GEMINI, TIMEOUT_S * 1000)),
-        "cursor" => json(
-            ".cursor/hooks.json",
-            versioned(
+        "codex" => {
+            let entries = grouped(&CODEX, |event| command("codex", event), TIMEOUT_S);
+            (".codex/hooks.json", (homes::CODEX, "hooks.json"), json_part(entries))
+        }
+        "gemini" => {
+            // Gemini CLI counts milliseconds.
+            let entries = grouped(&GEMINI, |event| unfailing("gemini", event), TIMEOUT_S * 1000);
+            (".gemini/settings.json", (homes::GEMINI, "settings.json"), json_part(entries))
+        }
+        "cursor" => {
+            let entries = versioned(
                 &CURSOR,
-                |event| json!({"command": command("cursor", event), "timeout": TIMEOUT_S}),
-            ),
-        ),
-        // One file of the project serves both; of a user's own files VS Code reads none.
-        "vscode" | "copilot" if is_project => json(".github/hooks/callboard.json", copilot()),
-        "copilot" => json(".copilot/hooks/callboard.json", copilot()),
-        "opencode" => {
-            let path = match scope {
-                FileScope::Project => ".opencode/plugins/callboard.js",
-                FileScope::User => ".config/opencode/plugins/callboard.js",
-            };
-            Some(ClientFile {
-                path: path.into(),
-                part: FilePart::Whole(include_str!("opencode.js")),
-            })
+                |event| json!({"command": unfailing("cursor", event), "timeout": TIMEOUT_S}),
+            );
+            (".cursor/hooks.json", (homes::CURSOR, "hooks.json"), json_part(entries))
         }
-        _ => None,
-    }
+        // One file serves both, in the project and among the user's own files.
+        "vscode" | "copilot" => (
+            ".github/hooks/callboard.json",
+            (homes::COPILOT, "hooks/callboard.json"),
+            json_part(copilot()),
+        ),
+        "opencode" => (
+            ".opencode/plugins/callboard.js",
+            (homes::OPENCODE, "plugins/callboard.js"),
+            FilePart::Whole(include_str!("opencode.js")),
+        ),
+        _ => return Ok(None),
+    };
+    let path = match root.scope {
+        FileScope::Project => project.into(),
+        FileScope::User => root.of_client(&home, file)?,
+    };
+    Ok(Some(ClientFile { path, part }))
+}
+
+fn json_part(entries: Vec<ClientEntry>) -> FilePart {
+    FilePart::Entries { format: Format::Json, entries }
 }
 
 fn command(client: &str, event: HookEvent) -> String {
     format!("{HOOK_COMMAND}{} --client {client}", event.as_str())
 }
 
-/// Copilot denies a tool call when the hook before it fails, also where the program is not installed. The file is
-/// committed and read on other machines, so a command of ours never fails.
+/// A command that succeeds where callboard is not installed: the files are committed and read on other machines. When a
+/// hook fails there, Copilot and Gemini CLI refuse each edit, and Gemini CLI begins its turn again without end. Copilot
+/// also reads `.claude/settings.json`. Codex goes on by itself, and would ask to trust the changed command.
+fn unfailing(client: &str, event: HookEvent) -> String {
+    format!("{} || true", command(client, event))
+}
+
 fn copilot() -> Vec<ClientEntry> {
     let hook = |event| {
-        let command = format!("{} || true", command("copilot", event));
+        let command = unfailing("copilot", event);
         json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_S})
     };
     versioned(&COPILOT, hook)
 }
 
 /// Groups of hooks with the tools that they are about, as Claude Code has them.
-fn grouped(client: &str, rows: &[HookRow], timeout: u32) -> Vec<ClientEntry> {
+fn grouped(rows: &[HookRow], command: fn(HookEvent) -> String, timeout: u32) -> Vec<ClientEntry> {
     let entry = |(name, tools, event): &HookRow| {
-        let hook =
-            json!({"type": "command", "command": command(client, *event), "timeout": timeout});
+        let hook = json!({"type": "command", "command": command(*event), "timeout": timeout});
         let mut group = json!({});
         if let Some(tools) = tools {
             group["matcher"] = (*tools).into();

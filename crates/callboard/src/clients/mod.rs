@@ -7,6 +7,7 @@ pub mod block;
 mod diff;
 mod entry;
 mod file;
+mod homes;
 mod hook_files;
 mod json;
 mod plan;
@@ -23,30 +24,32 @@ use sha2::{Digest, Sha256};
 pub use diff::shown;
 pub use entry::HOOK_COMMAND;
 pub use file::{ClientFile, FilePart};
-pub use plan::{FilesPlan, FilesRoot, refused};
+pub use plan::{FilesPlan, FilesRoot};
 pub use table::{CLIENTS, Client, FileScope, SERVER, ServerReach};
 
+use self::homes::MovedHomes;
 use crate::output::Failure;
 use crate::place;
 
 impl FilesRoot {
     /// The files of a project.
     pub fn of_project(root: PathBuf) -> Self {
-        Self::new(FileScope::Project, root)
+        Self::new(FileScope::Project, root, MovedHomes::default())
     }
 
     /// The user's own files.
     pub fn of_user() -> Result<Self, Failure> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
         let home = home.ok_or_else(|| Failure::usage("--global needs HOME, the user's folder"))?;
-        Ok(Self::new(FileScope::User, PathBuf::from(home)))
+        let moved = MovedHomes::read(|name| std::env::var_os(name));
+        Ok(Self::new(FileScope::User, PathBuf::from(home), moved))
     }
 
     /// The record lies with the user's data: a repository must not bring one along.
-    fn new(scope: FileScope, folder: PathBuf) -> Self {
+    fn new(scope: FileScope, folder: PathBuf, moved: MovedHomes) -> Self {
         let name = hex(&Sha256::digest(folder.as_os_str().as_encoded_bytes())[..8]);
         let record = place::data_folder().map(|data| data.join(format!("clients/{name}.json")));
-        Self { scope, folder, record }
+        Self { scope, folder, moved, record }
     }
 }
 
@@ -55,12 +58,13 @@ pub fn files(
     clients: &[&'static Client],
     root: &FilesRoot,
     reach: &ServerReach,
-) -> Vec<ClientFile> {
-    let mut files: Vec<_> = clients.iter().map(|client| client.server_file(root, reach)).collect();
+) -> Result<Vec<ClientFile>, Failure> {
+    let servers = clients.iter().map(|client| client.server_file(root, reach));
+    let mut files = servers.collect::<Result<Vec<_>, _>>()?;
     if root.scope == FileScope::Project && !clients.is_empty() {
         files.push(for_agents());
     }
-    files
+    Ok(files)
 }
 
 pub fn for_agents() -> ClientFile {

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::entry::BrokenFile;
 use super::file::ClientFile;
+use super::homes::{ClientHome, MovedHomes};
 use super::record::FilesRecord;
 use super::table::FileScope;
 use crate::output::{Exit, Failure};
@@ -21,6 +22,8 @@ pub struct FilesRoot {
     pub scope: FileScope,
     /// The project's folder, or the user's home.
     pub folder: PathBuf,
+    /// The folders of clients that variables move out of the user's home.
+    pub moved: MovedHomes,
     /// `None` for a user without a data folder: files are then edited back instead of given back.
     pub record: Option<PathBuf>,
 }
@@ -48,7 +51,7 @@ impl FilesPlan {
             let before = root.read(path)?;
             let mut after = before.clone().unwrap_or_default();
             for file in &files {
-                after = file.merge(&after).map_err(|broken| refused(path, &broken))?;
+                after = file.merge(&after).map_err(|broken| root.refused(path, &broken))?;
             }
             if before.as_ref() == Some(&after) {
                 continue;
@@ -59,7 +62,7 @@ impl FilesPlan {
                 Some(text) => match record.original(path, text) {
                     Some(original) => original,
                     // No record of this text, as in a fresh clone. The original is the text without our part.
-                    None => stripped(path, &files, text, None)?,
+                    None => stripped(root, path, &files, text, None)?,
                 },
             };
             record.keep(path, original.as_deref(), &after);
@@ -81,7 +84,7 @@ impl FilesPlan {
             let after = match record.original(path, &before) {
                 Some(original) => original,
                 // The file was edited since, so the text of the record would undo the edits.
-                None => stripped(path, &files, &before, record.is_made(path))?,
+                None => stripped(root, path, &files, &before, record.is_made(path))?,
             };
             record.forget(path);
             if after.as_ref() != Some(&before) {
@@ -110,7 +113,7 @@ impl FilesPlan {
                 Some(text) => write(&path, text, MODE_NEW)?,
                 None => {
                     remove(&path)?;
-                    remove_empty_folders(&root.folder, &change.path);
+                    root.remove_empty_folders(&change.path);
                 }
             }
         }
@@ -130,10 +133,38 @@ impl FilesRoot {
             Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|error| {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-                refused(path, &BrokenFile { line, words: "the text is not UTF-8".into() })
+                self.refused(path, &BrokenFile { line, words: "the text is not UTF-8".into() })
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Failure::io(format!("cannot read {}", place.display()), &error)),
+        }
+    }
+
+    /// The path of a file in a client's folder of the user.
+    pub fn of_client(&self, home: &ClientHome, file: &str) -> Result<PathBuf, Failure> {
+        home.path(file, &self.folder, &self.moved)
+    }
+
+    /// A path as people read it: the user's own files are not below the current folder.
+    pub fn shown(&self, path: &Path) -> String {
+        let is_home = self.scope == FileScope::User && path.is_relative();
+        format!("{}{}", if is_home { "~/" } else { "" }, path.display())
+    }
+
+    pub fn refused(&self, path: &Path, broken: &BrokenFile) -> Failure {
+        let words = format!("{}:{}: {}", self.shown(path), broken.line, broken.words);
+        Failure::new(Exit::Failure, "CLIENT_FILE_INVALID", words)
+            .hint("nothing was written; mend the file, or leave its client out of --clients")
+    }
+
+    /// Removes the folders above a removed file that are empty now, up to a folder that a variable names. A folder that
+    /// holds something cannot be removed.
+    fn remove_empty_folders(&self, path: &Path) {
+        let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        for folder in above.map(|folder| self.folder.join(folder)) {
+            if self.moved.names(&folder) || fs::remove_dir(folder).is_err() {
+                break;
+            }
         }
     }
 
@@ -143,10 +174,21 @@ impl FilesRoot {
         let at = |error: &std::io::Error| {
             Failure::io(format!("cannot open {}", self.folder.join(path).display()), error)
         };
-        let root = self.folder.canonicalize().map_err(|error| at(&error))?;
+        let root = match path.is_absolute() {
+            true => PathBuf::from("/"),
+            false => self.folder.canonicalize().map_err(|error| at(&error))?,
+        };
         let mut real = root.clone();
         for part in path.components() {
-            let Component::Normal(name) = part else { continue };
+            let name = match part {
+                Component::Normal(name) => name,
+                // What stands before has no links left, so the folder above is the parent of the path.
+                Component::ParentDir => {
+                    real.pop();
+                    continue;
+                }
+                Component::Prefix(_) | Component::RootDir | Component::CurDir => continue,
+            };
             let next = real.join(name);
             // Part by part: a link in the middle of the path leads out as well as one at its end.
             real = match next.symlink_metadata() {
@@ -181,6 +223,7 @@ fn by_path(files: &[ClientFile]) -> Vec<(&Path, Vec<&ClientFile>)> {
 
 /// The text without our parts; `None` when the file holds nothing else, and was not there before `init`.
 fn stripped(
+    root: &FilesRoot,
     path: &Path,
     files: &[&ClientFile],
     before: &str,
@@ -188,7 +231,7 @@ fn stripped(
 ) -> Result<Option<String>, Failure> {
     let (mut text, mut has_others) = (before.to_owned(), true);
     for file in files {
-        let left = file.without(&text).map_err(|broken| refused(path, &broken))?;
+        let left = file.without(&text).map_err(|broken| root.refused(path, &broken))?;
         (text, has_others) = (left.text, left.has_others);
         if !has_others && made != Some(false) {
             break;
@@ -196,12 +239,6 @@ fn stripped(
     }
     let is_gone = !has_others && text != before && made != Some(false);
     Ok((!is_gone).then_some(text))
-}
-
-pub fn refused(path: &Path, broken: &BrokenFile) -> Failure {
-    let words = format!("{}:{}: {}", path.display(), broken.line, broken.words);
-    Failure::new(Exit::Failure, "CLIENT_FILE_INVALID", words)
-        .hint("nothing was written; mend the file, or leave its client out of --clients")
 }
 
 /// Writes a file in one step: a reader sees the old text or the new one.
@@ -225,15 +262,5 @@ fn remove(path: &Path) -> Result<(), Failure> {
             Err(Failure::io(format!("cannot remove {}", path.display()), &error))
         }
         _ => Ok(()),
-    }
-}
-
-/// Removes the folders above a removed file that are empty now. A folder that holds something cannot be removed.
-fn remove_empty_folders(root: &Path, path: &Path) {
-    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-    for folder in above {
-        if fs::remove_dir(root.join(folder)).is_err() {
-            break;
-        }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use callboard_runner::program_on_path;
 use serde_json::{Value, json};
 
 use super::entry::{ClientEntry, EntryKind};
 use super::file::{ClientFile, Format};
+use super::homes::{self, ClientHome};
 use super::hook_files;
 use super::plan::FilesRoot;
+use crate::output::Failure;
 
 /// The name of our server in every client.
 pub const SERVER: &str = "callboard";
@@ -33,11 +36,11 @@ pub struct Client {
     /// The client's name for people.
     pub title: &'static str,
     /// Programs that show that the client is installed.
-    pub programs: &'static [&'static str],
+    programs: &'static [ClientProgram],
     /// The file with MCP servers, from the project's folder.
     project: &'static str,
-    /// The user's own file, from the home folder.
-    user: &'static str,
+    /// The folder of the user's own file, and the file in it.
+    user: (ClientHome, &'static str),
     format: Format,
     /// The names above our server in the file.
     above: &'static str,
@@ -45,6 +48,16 @@ pub struct Client {
     schema: Option<&'static str>,
     /// Whether the client reads the file under the ending `.jsonc`, too.
     has_jsonc: bool,
+}
+
+struct ClientProgram {
+    name: &'static str,
+    /// Where the name is a common word: a part of the path that the client's program has behind all links.
+    below: Option<&'static str>,
+}
+
+const fn program(name: &'static str) -> ClientProgram {
+    ClientProgram { name, below: None }
 }
 
 /// The entry of `.mcp.json`, which Claude Code and Copilot CLI both read.
@@ -61,9 +74,9 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "claude",
         title: "Claude Code",
-        programs: &["claude"],
+        programs: &[program("claude")],
         project: ".mcp.json",
-        user: ".claude.json",
+        user: (homes::CLAUDE_STATE, ".claude.json"),
         format: Format::Json,
         above: "mcpServers",
         shape: shared_shape,
@@ -73,9 +86,9 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "codex",
         title: "Codex",
-        programs: &["codex"],
+        programs: &[program("codex")],
         project: ".codex/config.toml",
-        user: ".codex/config.toml",
+        user: (homes::CODEX, "config.toml"),
         format: Format::Toml,
         above: "mcp_servers",
         shape: |reach| match reach {
@@ -91,9 +104,14 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "cursor",
         title: "Cursor",
-        programs: &["cursor", "cursor-agent"],
+        // The command line's installer links both `agent` and `cursor-agent` to a program below `cursor-agent`.
+        programs: &[
+            program("cursor"),
+            program("cursor-agent"),
+            ClientProgram { name: "agent", below: Some("cursor-agent") },
+        ],
         project: ".cursor/mcp.json",
-        user: ".cursor/mcp.json",
+        user: (homes::CURSOR, "mcp.json"),
         format: Format::Json,
         above: "mcpServers",
         shape: |reach| match reach {
@@ -106,9 +124,9 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "gemini",
         title: "Gemini CLI",
-        programs: &["gemini"],
+        programs: &[program("gemini")],
         project: ".gemini/settings.json",
-        user: ".gemini/settings.json",
+        user: (homes::GEMINI, "settings.json"),
         format: Format::Json,
         above: "mcpServers",
         shape: |reach| match reach {
@@ -121,12 +139,9 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "vscode",
         title: "VS Code with Copilot",
-        programs: &["code"],
+        programs: &[program("code")],
         project: ".vscode/mcp.json",
-        #[cfg(target_os = "macos")]
-        user: "Library/Application Support/Code/User/mcp.json",
-        #[cfg(not(target_os = "macos"))]
-        user: ".config/Code/User/mcp.json",
+        user: (homes::VSCODE, "User/mcp.json"),
         format: Format::Json,
         above: "servers",
         shape: |reach| match reach {
@@ -142,9 +157,9 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "copilot",
         title: "Copilot CLI",
-        programs: &["copilot"],
+        programs: &[program("copilot")],
         project: ".mcp.json",
-        user: ".copilot/mcp-config.json",
+        user: (homes::COPILOT, "mcp-config.json"),
         format: Format::Json,
         above: "mcpServers",
         shape: shared_shape,
@@ -154,9 +169,9 @@ pub const CLIENTS: &[Client] = &[
     Client {
         name: "opencode",
         title: "opencode",
-        programs: &["opencode"],
+        programs: &[program("opencode")],
         project: "opencode.json",
-        user: ".config/opencode/opencode.json",
+        user: (homes::OPENCODE, "opencode.json"),
         format: Format::Json,
         above: "mcp",
         shape: |reach| match reach {
@@ -179,31 +194,45 @@ impl Client {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
+    /// The client's program on this machine.
+    pub fn program(&self) -> Option<PathBuf> {
+        self.programs.iter().find_map(ClientProgram::find)
+    }
+
     /// The file in which our server stands: the one that is there, else the client's usual one.
-    pub fn server_file(&self, root: &FilesRoot, reach: &ServerReach) -> ClientFile {
-        let (usual, other) = self.paths(root.scope);
+    pub fn server_file(
+        &self,
+        root: &FilesRoot,
+        reach: &ServerReach,
+    ) -> Result<ClientFile, Failure> {
+        let (usual, other) = self.paths(root)?;
         let is_there = |path: &PathBuf| root.folder.join(path).exists();
         let path = match (is_there(&usual), other) {
             (false, Some(other)) if is_there(&other) => other,
             _ => usual,
         };
-        self.server_file_at(path, reach)
+        Ok(self.server_file_at(path, reach))
     }
 
-    fn paths(&self, scope: FileScope) -> (PathBuf, Option<PathBuf>) {
-        let usual = PathBuf::from(match scope {
-            FileScope::Project => self.project,
-            FileScope::User => self.user,
-        });
+    fn paths(&self, root: &FilesRoot) -> Result<(PathBuf, Option<PathBuf>), Failure> {
+        let (home, file) = &self.user;
+        let usual = match root.scope {
+            FileScope::Project => PathBuf::from(self.project),
+            FileScope::User => root.of_client(home, file)?,
+        };
         let other = self.has_jsonc.then(|| usual.with_extension("jsonc"));
-        (usual, other)
+        Ok((usual, other))
     }
 
     /// Every file in which our server may stand.
-    pub fn server_files(&self, scope: FileScope, reach: &ServerReach) -> Vec<ClientFile> {
-        let (usual, other) = self.paths(scope);
+    pub fn server_files(
+        &self,
+        root: &FilesRoot,
+        reach: &ServerReach,
+    ) -> Result<Vec<ClientFile>, Failure> {
+        let (usual, other) = self.paths(root)?;
         let paths = std::iter::once(usual).chain(other);
-        paths.map(|path| self.server_file_at(path, reach)).collect()
+        Ok(paths.map(|path| self.server_file_at(path, reach)).collect())
     }
 
     fn server_file_at(&self, path: PathBuf, reach: &ServerReach) -> ClientFile {
@@ -220,8 +249,17 @@ impl Client {
     }
 
     /// The file with our hooks; `None` where the client has none for this scope.
-    pub fn hook_file(&self, scope: FileScope) -> Option<ClientFile> {
-        hook_files::of(self.name, scope)
+    pub fn hook_file(&self, root: &FilesRoot) -> Result<Option<ClientFile>, Failure> {
+        hook_files::of(self.name, root)
+    }
+}
+
+impl ClientProgram {
+    fn find(&self) -> Option<PathBuf> {
+        let path = program_on_path(self.name)?;
+        let Some(below) = self.below else { return Some(path) };
+        let real = path.canonicalize().ok()?;
+        real.components().any(|part| part.as_os_str() == below).then_some(path)
     }
 }
 

@@ -116,7 +116,10 @@ impl HookBoard<'_> {
                 facts.next = Some(self.shown(&HeldTask { record, attempt: None }, next.now));
             }
         }
-        let digests = self.engine.knowledge_digest(&self.op("list"), &tasks).await;
+        let digests = self.engine.knowledge_hand(&self.op("list"), &tasks).await;
+        for attempt in held.iter().filter_map(|task| task.attempt.as_ref()) {
+            self.engine.knowledge_taken(&self.op("list"), attempt).await;
+        }
         for (task, digest) in facts.held.iter_mut().chain(&mut facts.next).zip(digests) {
             let titles = digest.references.iter().map(|hit| one_line(&hit.entry.title));
             task.knowledge = titles.collect();

@@ -11,8 +11,15 @@ pub struct HookInput {
 }
 
 /// Keys under which clients' tools name a file.
-const FILE_KEYS: [&str; 6] =
-    ["file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file"];
+const FILE_KEYS: [&str; 7] = [
+    "file_path",
+    "filePath",
+    "notebook_path",
+    "path",
+    "absolute_path",
+    "target_file",
+    "target_notebook",
+];
 /// Keys under which clients' tools hold several files, or several edits with a file each.
 const LIST_KEYS: [&str; 2] = ["files", "replacements"];
 /// Keys under which clients' tools hold a patch.

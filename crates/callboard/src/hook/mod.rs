@@ -5,6 +5,7 @@
 //! a store that the user does not trust, because its texts would reach the agent as instructions.
 
 mod facts;
+mod guest;
 mod input;
 mod session;
 mod shapes;
@@ -44,6 +45,9 @@ pub async fn hook(
         return Ok(None);
     }
     let Some(place) = Place::find()? else { return Ok(None) };
+    if guest::has_own_hooks(shape, message, &place) {
+        return Ok(None);
+    }
     let known = named.or_else(|| actor_of_client(&place));
     // A session may start before its MCP server: an actor that holds nothing is told the next task.
     let unnamed = (event == HookEvent::SessionStart).then(|| NEW_ACTOR.parse().ok()).flatten();

@@ -247,6 +247,125 @@ fn the_users_own_files() {
     }
 }
 
+/// A client, the variable that moves its folder, and its files below the folder that the variable names.
+const MOVED: [(&str, &str, &[&str]); 7] = [
+    ("claude", "CLAUDE_CONFIG_DIR", &[".claude.json", "settings.json"]),
+    ("codex", "CODEX_HOME", &["config.toml", "hooks.json"]),
+    ("gemini", "GEMINI_CLI_HOME", &[".gemini/settings.json"]),
+    ("copilot", "COPILOT_HOME", &["mcp-config.json", "hooks/callboard.json"]),
+    ("opencode", "XDG_CONFIG_HOME", &["opencode/opencode.json", "opencode/plugins/callboard.js"]),
+    ("vscode", "VSCODE_APPDATA", &["Code/User/mcp.json"]),
+    ("vscode", "VSCODE_PORTABLE", &["user-data/User/mcp.json"]),
+];
+
+/// Every file and folder of the user but the record.
+fn own_tree(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    let home = world.home();
+    let mut files = tree(&home);
+    files.retain(|path, _| !path.starts_with(home.join(".local")));
+    files
+}
+
+#[test]
+fn a_variable_moves_the_users_own_files() {
+    let mut golden = String::new();
+    for (client, variable, files) in MOVED {
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        // A link above the folder: the file is written where the link leads.
+        let folder = elsewhere.path().canonicalize().expect("a folder").join("real/homes");
+        fs::create_dir_all(&folder).expect("a folder");
+        let link = elsewhere.path().join("link");
+        std::os::unix::fs::symlink(folder.parent().expect("a folder"), &link).expect("a link");
+        let named = link.join("homes");
+        let world = World::bare().with(variable, named.to_str().expect("a path"));
+        let first = folder.join(files[0]);
+        if client != "opencode" {
+            put(&first, if files[0].ends_with(".toml") { TOML_COMMENTS } else { JSON_COMMENTS });
+        }
+        let (home, moved) = (own_tree(&world), tree(&folder));
+        // VS Code reads the user's hooks of Copilot, which another variable moves.
+        let hooks = if client == "vscode" { &[][..] } else { &["--hooks"] };
+        let connect = [&["init", "--clients", client, "--global"][..], hooks].concat();
+        let ran = world.ok(&connect);
+        let shown = |file: &&str| named.join(file).display().to_string();
+        let wanted = files.iter().map(shown).collect::<Vec<_>>().join(", ");
+        assert_eq!(ran.stdout, format!("wrote {wanted}\n"), "{client}, {variable}");
+        assert_eq!(own_tree(&world), home, "{client}, {variable}: the home is left alone");
+        for file in files {
+            let text = fs::read_to_string(folder.join(file)).expect("the file");
+            golden.push_str(&format!("===== {client}, {variable}: {file}\n{text}\n"));
+        }
+        let written = tree(&folder);
+        world.ok(&connect);
+        assert_eq!(tree(&folder), written, "{client}, {variable}: twice changes nothing");
+        world.ok(&["init", "--remove", "--global"]);
+        assert_eq!(tree(&folder), moved, "{client}, {variable}: given back");
+        assert_eq!(own_tree(&world), home, "{client}, {variable}");
+    }
+    compare("clients/moved.txt", &golden);
+}
+
+#[test]
+fn two_moved_folders_and_the_home_do_not_share_a_record() {
+    let world = World::bare();
+    let (one, two) = (world.home().join("one"), world.home().join("../two"));
+    let homes = [None, Some(&one), Some(&two)];
+    let texts = ["# home\n", "[a] # one\nb = 1\n", "c = [ 1 ] # two"];
+    let file = |home: Option<&PathBuf>| {
+        home.map_or_else(|| world.home().join(".codex"), Clone::clone).join("config.toml")
+    };
+    let run = |home: Option<&PathBuf>, arguments: &[&str]| {
+        let mut command = world.command(&world.root(), arguments);
+        command.envs(home.map(|home| ("CODEX_HOME", home)));
+        let ended = command.output().expect("the binary runs");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    };
+    fs::create_dir(world.home().parent().expect("a folder").join("two")).expect("a folder");
+    for (home, text) in homes.iter().zip(texts) {
+        put(&file(*home), text);
+    }
+    for home in homes {
+        run(home, &["init", "--global", "--clients", "codex", "--hooks"]);
+    }
+    let shown = run(Some(&one), &["init", "--global", "--remove"]);
+    assert_eq!(shown, "gave back ~/one/config.toml, ~/one/hooks.json\n");
+    run(Some(&two), &["init", "--global", "--remove"]);
+    // The usual folder has one name, with the variable and without.
+    let usual = world.home().join(".codex");
+    run(Some(&usual), &["init", "--global", "--remove"]);
+    for (home, text) in homes.iter().zip(texts) {
+        assert_eq!(fs::read_to_string(file(*home)).expect("the file"), text, "{home:?}");
+        assert!(!file(*home).with_file_name("hooks.json").exists(), "{home:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_a_variable_names_stays() {
+    let world = World::bare();
+    let folder = world.home().join("deep/codex");
+    fs::create_dir_all(&folder).expect("a folder");
+    let world = world.with("CODEX_HOME", folder.to_str().expect("a path"));
+    world.ok(&["init", "--global", "--clients", "codex"]);
+    world.ok(&["init", "--global", "--remove"]);
+    assert!(folder.is_dir() && tree(&folder).is_empty());
+}
+
+#[test]
+fn a_relative_folder_is_refused_and_an_empty_one_is_none() {
+    let world = World::bare().with("CODEX_HOME", "codex").with("COPILOT_HOME", "");
+    let home = own_tree(&world);
+    let ran = world.run(&["init", "--global", "--clients", "claude,codex"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("CODEX_HOME names the relative folder codex"), "{}", ran.stderr);
+    assert_eq!(own_tree(&world), home, "nothing is written");
+    let ran = world.ok(&["init", "--global", "--clients", "claude,copilot"]);
+    assert_eq!(ran.stdout, "wrote ~/.claude.json, ~/.copilot/mcp-config.json\n");
+    // The files of a project do not move.
+    world.ok(&["init", "--clients", "codex"]);
+    assert!(world.root().join(".codex/config.toml").exists());
+}
+
 #[test]
 fn a_link_does_not_lead_out_of_the_project() {
     let world = World::git();
@@ -277,6 +396,46 @@ fn without_a_terminal_only_what_is_named_is_written() {
     let ran = world.run(&["init", "--clients", "claude,emacs"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("'emacs' is no client"), "{}", ran.stderr);
+    for list in ["claude,none", "all,codex"] {
+        let ran = world.run(&["init", "--clients", list]);
+        assert_eq!(ran.code, 2, "{list}: {}", ran.stderr);
+        assert!(ran.stderr.contains("stands alone"), "{list}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn options_about_agents_need_an_agent() {
+    let world = World::git();
+    for options in [&["--hooks"][..], &["--global"], &["--server", "https://board.example.org"]] {
+        let ran = world.run(&[&["init"][..], options].concat());
+        assert_eq!(ran.code, 2, "{options:?}: {}", ran.stderr);
+        let words = format!("{} connects agents, and none is named", options[0]);
+        assert!(ran.stderr.contains(&words), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--clients all, or some of claude, codex"), "{}", ran.stderr);
+        assert!(!world.root().join(".callboard").exists(), "{options:?}: nothing is made");
+        world.ok(&[&["init", "--clients", "none"][..], options].concat());
+        fs::remove_dir_all(world.root().join(".callboard")).ok();
+    }
+}
+
+/// The installer of Cursor's command line makes links named `agent` and `cursor-agent`. Others use the first name, too.
+#[test]
+fn cursor_is_known_by_the_place_of_its_program() {
+    let programs = tempfile::tempdir().expect("a folder");
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let world = World::project().with("PATH", &path);
+    let named = programs.path().join("agent");
+    for (place, is_cursor) in
+        [("other/agent", false), ("cursor-agent/versions/1/cursor-agent", true)]
+    {
+        let program = programs.path().join(place);
+        put(&program, "#!/bin/sh\necho 2026.11.01\n");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+        std::os::unix::fs::symlink(&program, &named).expect("a link");
+        let line = checks(&world).get("Cursor").map(|(_, message)| message.clone());
+        assert_eq!(line, is_cursor.then(|| "2026.11.01; not connected".to_owned()), "{place}");
+        fs::remove_file(&named).expect("removed");
+    }
 }
 
 #[test]
@@ -300,6 +459,7 @@ fn a_terminal_is_shown_the_change_and_asked() {
     let original = tree(&world.root());
 
     let shown = Terminal::answering(&world, &["init"], "n\n");
+    assert!(shown.contains("agents to connect: Claude Code\n"), "{shown}");
     assert!(shown.contains(".mcp.json (new)"), "{shown}");
     assert!(shown.contains("+   \"mcpServers\": {"), "{shown}");
     assert!(shown.contains("Write this? [y/N]"), "{shown}");
@@ -310,9 +470,113 @@ fn a_terminal_is_shown_the_change_and_asked() {
     assert!(shown.contains("wrote .mcp.json, AGENTS.md, CLAUDE.md"), "{shown}");
     let text = fs::read_to_string(world.root().join("CLAUDE.md")).expect("the file");
     assert!(text.starts_with("# Ours\n") && text.contains("\n@AGENTS.md\n"), "{text}");
+    let written = tree(&world.root());
     let shown = Terminal::answering(&world, &["init", "--remove"], "y\n");
     assert!(shown.contains("- @AGENTS.md"), "{shown}");
     assert_eq!(tree(&world.root()), original);
+
+    let shown = Terminal::answering(&world, &["init", "--yes"], "");
+    assert!(!shown.contains("[y/N]"), "{shown}");
+    assert_eq!(tree(&world.root()), written, "the same without the question");
+}
+
+/// The lines of the doctor by name: status and message.
+fn checks(world: &World) -> BTreeMap<String, (String, String)> {
+    let document = world.run(&["doctor", "--json"]).json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let line = |check: &serde_json::Value| {
+        (text(&check["name"]), (text(&check["status"]), text(&check["message"])))
+    };
+    document["checks"].as_array().expect("checks").iter().map(line).collect()
+}
+
+#[test]
+fn the_doctor_looks_at_the_users_own_files() {
+    let programs = tempfile::tempdir().expect("a folder");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let moved = elsewhere.path().to_str().expect("a path").to_owned();
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let world = World::project().with("PATH", &path).with("CODEX_HOME", &moved);
+    let codex = programs.path().join("codex");
+    put(&codex, "#!/bin/sh\necho codex-cli 1.2.3\n");
+    fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).expect("a program");
+    let line = |name: &str| checks(&world).get(name).cloned().unwrap_or_default();
+
+    world.ok(&["init", "--global", "--clients", "codex,cursor", "--hooks"]);
+    assert_eq!(line("Codex"), Default::default(), "no line says that it is not connected");
+    let (status, message) = line("Codex (global)");
+    assert_eq!(status, "fail", "callboard is not on PATH: {message}");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_callboard"), programs.path().join("callboard"))
+        .expect("a link");
+    let (status, message) = line("Codex (global)");
+    assert_eq!(status, "ok", "{message}");
+    let wanted = format!("codex-cli 1.2.3; {moved}/config.toml has the server; hooks are on");
+    assert_eq!(message, wanted);
+    let (status, message) = line("Cursor (global)");
+    assert_eq!(status, "ok", "{message}");
+    assert_eq!(message, "not installed here; ~/.cursor/mcp.json has the server; hooks are on");
+    assert!(line("mcp command").1.contains("answers"), "{:?}", line("mcp command"));
+
+    let hooks = elsewhere.path().join("hooks.json");
+    let text = fs::read_to_string(&hooks).expect("the hooks");
+    put(&hooks, &text.replace("\"timeout\": 5", "\"timeout\": 4"));
+    assert_eq!(line("Codex (global)").0, "warn");
+    // The user's files are mended in any folder.
+    let ran = world.run_in(&world.home(), &["doctor", "--fix"]);
+    assert!(ran.stderr.contains(&format!("wrote {moved}/hooks.json")), "{}", ran.stderr);
+    assert!(ran.stdout.contains("Codex (global)"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("answers a client"), "{}", ran.stdout);
+    assert_eq!(fs::read_to_string(&hooks).expect("the hooks"), text);
+    assert_eq!(line("Codex (global)").0, "ok");
+
+    // A server that is gone, a file that is broken, and a command that is another one.
+    fs::remove_file(world.home().join(".cursor/mcp.json")).expect("removed");
+    assert_eq!(line("Cursor (global)").1, "no server, hooks alone; hooks are on");
+    put(&elsewhere.path().join("config.toml"), "a = \n");
+    let (status, message) = line("Codex (global)");
+    assert_eq!(status, "fail");
+    assert!(message.starts_with(&format!("{moved}/config.toml:1: ")), "{message}");
+    put(&elsewhere.path().join("config.toml"), "[mcp_servers.callboard]\nargs = []\n");
+    let (status, message) = line("Codex (global)");
+    assert!(status == "fail" && message.ends_with("but no command"), "{message}");
+    world.ok(&["init", "--global", "--remove"]);
+    assert_eq!(line("Codex (global)"), Default::default());
+}
+
+/// VS Code and Copilot CLI have one hook file of the user.
+#[test]
+fn one_hook_file_of_the_user_serves_two_clients() {
+    let programs = tempfile::tempdir().expect("a folder");
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let world = World::project().with("PATH", &path);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_callboard"), programs.path().join("callboard"))
+        .expect("a link");
+    let home = own_tree(&world);
+    world.ok(&["init", "--global", "--clients", "copilot", "--hooks"]);
+    let found = checks(&world);
+    assert!(found.contains_key("Copilot CLI (global)"), "{found:?}");
+    assert!(!found.contains_key("VS Code with Copilot (global)"), "it is not connected: {found:?}");
+    world.ok(&["init", "--global", "--remove"]);
+    let ran = world.ok(&["init", "--global", "--clients", "vscode", "--hooks"]);
+    assert!(ran.stdout.contains("~/.copilot/hooks/callboard.json"), "{}", ran.stdout);
+    let (_, message) = checks(&world)["VS Code with Copilot (global)"].clone();
+    assert!(message.ends_with("; hooks are on"), "{message}");
+    world.ok(&["init", "--global", "--remove"]);
+    assert_eq!(own_tree(&world), home);
+}
+
+#[test]
+fn the_doctor_names_a_variable_with_a_relative_folder() {
+    let programs = tempfile::tempdir().expect("a folder");
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let world = World::project().with("PATH", &path).with("CODEX_HOME", "codex");
+    assert!(!checks(&world).contains_key("Codex (global)"), "Codex is not there");
+    let codex = programs.path().join("codex");
+    put(&codex, "#!/bin/sh\n");
+    fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).expect("a program");
+    let (status, message) = checks(&world)["Codex (global)"].clone();
+    assert_eq!(status, "warn");
+    assert_eq!(message, "CODEX_HOME names the relative folder codex");
 }
 
 #[test]
@@ -323,14 +587,7 @@ fn the_doctor_looks_at_clients() {
     let codex = programs.path().join("codex");
     put(&codex, "#!/bin/sh\necho codex-cli 1.2.3\n");
     fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).expect("a program");
-    let looked = || -> BTreeMap<String, (String, String)> {
-        let document = world.run(&["doctor", "--json"]).json();
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let line = |check: &serde_json::Value| {
-            (text(&check["name"]), (text(&check["status"]), text(&check["message"])))
-        };
-        document["checks"].as_array().expect("checks").iter().map(line).collect()
-    };
+    let looked = || checks(&world);
     let (status, message) = looked()["Codex"].clone();
     assert_eq!((status.as_str(), message.as_str()), ("warn", "codex-cli 1.2.3; not connected"));
     assert!(!looked().contains_key("Cursor"), "neither installed nor connected");

@@ -89,7 +89,16 @@ fn zsh_and_fish_ask_for_names() {
     let zsh = world.ok(&["completions", "zsh"]).stdout;
     assert!(zsh.contains("callboard complete -- "), "{zsh}");
     assert!(zsh.contains("    compdef _callboard_tasks callboard\n"), "{zsh}");
-    assert!(zsh.contains("then\n    _callboard_tasks \"$@\"\nelse"), "{zsh}");
+    let asks = "then\n    compdef _callboard_tasks callboard\n    _callboard_tasks \"$@\"\nelse";
+    assert!(zsh.contains(asks), "{zsh}");
     let fish = world.ok(&["completions", "fish"]).stdout;
-    assert!(fish.contains("(callboard complete -- "), "{fish}");
+    let is_asked = |line: &&str| line.contains("(callboard complete -- ");
+    let asked: Vec<&str> = fish.lines().filter(is_asked).collect();
+    for option in ["-l clients ", "-l dep "] {
+        assert!(asked.iter().any(|line| line.contains(option)), "{option}: {fish}");
+    }
+    assert!(
+        asked.last().is_some_and(|line| line.starts_with("complete -c callboard -k ")),
+        "{fish}"
+    );
 }

@@ -71,7 +71,7 @@ fn nothing_is_removed_for_no_client() {
     world.ok(&["init", "--clients", "all", "--hooks"]);
     let written = tree(&world.root());
     let ran = world.ok(&["init", "--remove", "--clients", "none"]);
-    assert!(ran.stdout.contains("no file of an agent changes"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("nothing to take out of the agents' files"), "{}", ran.stdout);
     assert_eq!(tree(&world.root()), written);
 }
 

@@ -351,22 +351,53 @@ fn a_fault_of_its_own_is_silence() {
     assert_eq!(hook(&world, "before-edit", &file).stdout, "");
 }
 
-/// Copilot denies every tool call when its hook fails, and reads the committed file on other machines, too.
+/// Hook files are committed and read on other machines. Copilot and Gemini CLI refuse an edit when the hook before it fails,
+/// and Copilot runs the hooks of Claude Code, too. Codex and opencode go on by themselves.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the test is the client")]
-fn copilot_goes_on_where_callboard_is_not_installed() {
+fn clients_go_on_where_callboard_is_not_installed() {
     let world = World::project();
-    world.ok(&["init", "--clients", "copilot", "--hooks"]);
-    let text = fs::read(world.root().join(".github/hooks/callboard.json")).expect("the file");
-    let file: Value = serde_json::from_slice(&text).expect("JSON");
-    let events = file["hooks"].as_object().expect("events");
-    assert_eq!(events.len(), 5);
-    for (event, hooks) in events {
-        let command = hooks[0]["bash"].as_str().expect("a command");
-        let mut bash = std::process::Command::new("bash");
-        bash.args(["-c", command]).env_clear().env("PATH", "/usr/bin:/bin");
-        bash.current_dir(world.root()).stdin(Stdio::null()).stderr(Stdio::null());
-        assert!(bash.status().expect("bash runs").success(), "{event}: {command}");
+    world.ok(&["init", "--clients", "claude,copilot,gemini,cursor", "--hooks"]);
+    for (name, command) in [
+        (".claude/settings.json", "/0/hooks/0/command"),
+        (".github/hooks/callboard.json", "/0/bash"),
+        (".gemini/settings.json", "/0/hooks/0/command"),
+        (".cursor/hooks.json", "/0/command"),
+    ] {
+        let text = fs::read(world.root().join(name)).expect("the file");
+        let file: Value = serde_json::from_slice(&text).expect("JSON");
+        let events = file["hooks"].as_object().expect("events");
+        assert_eq!(events.len(), 5);
+        for (event, hooks) in events {
+            let command = hooks.pointer(command).and_then(Value::as_str).expect("a command");
+            let mut bash = std::process::Command::new("bash");
+            bash.args(["-c", command]).env_clear().env("PATH", "/usr/bin:/bin");
+            bash.current_dir(world.root()).stdin(Stdio::null()).stderr(Stdio::null());
+            assert!(bash.status().expect("bash runs").success(), "{name}, {event}: {command}");
+        }
+    }
+}
+
+/// Copilot, VS Code and Cursor run the hooks in `.claude/settings.json`, too. One of two hook files answers.
+#[test]
+fn a_program_with_hooks_of_its_own_is_answered_once() {
+    let copilot = json!({"hook_event_name": "Stop", "timestamp": "2026-11-18T20:29:58.102Z"});
+    let cursor = json!({"hook_event_name": "stop", "cursor_version": "1.7.2"});
+    for (client, message) in [("copilot", copilot), ("vscode", cursor.clone()), ("cursor", cursor)]
+    {
+        for scope in [&[][..], &["--global"]] {
+            let world = project();
+            begin(&world, "agent:w1", &world.task(&["One"]));
+            let asked = |message: &Value| hook(&world, "turn-end", message).stdout;
+            world.ok(&["init", "--clients", "claude", "--hooks"]);
+            assert!(!asked(&message).is_empty(), "{client}: these are its only hooks");
+            world.ok(&[&["init", "--clients", client, "--hooks"], scope].concat());
+            let is_own = client != "vscode";
+            assert_eq!(asked(&message).is_empty(), is_own, "{client}, {scope:?}");
+            if is_own {
+                assert!(!asked(&json!({})).is_empty(), "{client}: Claude Code is told twice");
+            }
+        }
     }
 }
 

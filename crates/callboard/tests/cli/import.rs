@@ -143,7 +143,9 @@ fn a_broken_file_changes_nothing_and_says_where() {
         ("none.md", "words\n", "none.md: no checkboxes"),
         ("open.md", "- [ ] a\n  ```\n", "open.md:2: a block of code has no end"),
         ("bell.md", "- [ ] a\u{7}\n", "bell.md:1: title: has control characters"),
-        ("half.jsonl", "{\"reference\": \"a\"", "half.jsonl:1: "),
+        ("half.jsonl", "{\"reference\": \"a\"", "half.jsonl:1: is not JSON: EOF while parsing"),
+        ("words.jsonl", "\nwords\n", "words.jsonl:2: is not JSON: expected value, column 1\n"),
+        ("bare.jsonl", "{\"title\": \"A\"}", "bare.jsonl:1: missing field `reference`\n"),
         (
             "odd.jsonl",
             "{\"reference\": \"a\", \"title\": \"A\", \"odd\": 1}",

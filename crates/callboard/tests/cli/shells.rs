@@ -1,5 +1,6 @@
-//! Completion in real shells: a person at a terminal types the beginning of a task's name and the tab key, and the shell
-//! puts the name there. A shell that this machine lacks is skipped; `scripts/test` installs all three.
+//! Completion in real shells: a person at a terminal types the beginning of a name and the tab key, and the shell puts
+//! the name there: of a task, an option or a client. A shell that this machine lacks is skipped; `scripts/test` installs all
+//! three.
 
 #![allow(clippy::disallowed_methods, reason = "the test is the person at the terminal")]
 
@@ -173,6 +174,16 @@ fn completes(name: &str) {
         typist.sees("--json");
         typist.type_keys("\r");
         typist.sees("\"Sweep the floor\"");
+        typist.sees(PROMPT);
+        typist.type_keys("callboard task add Mop --dep SH\t");
+        typist.sees("SHOP-1");
+        typist.type_keys("\r");
+        typist.sees("SHOP-2");
+        typist.sees(PROMPT);
+        typist.type_keys("callboard init --remove --clients codex,ge\t");
+        typist.sees("codex,gemini");
+        typist.type_keys("\r");
+        typist.sees("nothing to take out");
         typist.sees(PROMPT);
         typist.type_keys("exit\r");
         let ended = typist.child.wait().expect("it ends");

@@ -1,5 +1,5 @@
 //! Forms of the pages, read from the pages themselves and sent with random fields: each is carried out or refused, and no
-//! page is 500.
+//! page is 500 or leads to another site.
 
 use ureq::Agent;
 
@@ -12,7 +12,7 @@ use crate::seeded::{Rng, Round, seeds};
 use crate::wild;
 
 const ROUNDS: u64 = 2;
-const FORMS: usize = 25;
+const FORMS: usize = 100;
 const PAGES: &[&str] = &[
     "/",
     "/board",
@@ -28,6 +28,15 @@ const PAGES: &[&str] = &[
     "/decisions",
     "/stats",
     "/search?q=a",
+];
+/// Values of the field that names the next page. A browser would follow each of them to another site, or to nothing.
+const ELSEWHERE: &[&str] = &[
+    "https://elsewhere.example/",
+    "//elsewhere.example",
+    "/\\elsewhere.example",
+    "/\t/elsewhere.example",
+    "/a\r\nb",
+    "\0",
 ];
 /// Forms that end what the test stands on: the session, and the right to come in without a token.
 const NOT_SENT: &[&str] = &["/logout", "/settings/token", "/settings/restart"];
@@ -59,7 +68,7 @@ fn forms_on_postgres() {
 }
 
 fn fill_in(ground: Ground) {
-    for number in 0..3 {
+    for number in 0..6 {
         ground.ok(&["task", "add", &format!("Task {number}"), "--check", "true"]);
     }
     let (server, errors) = serve(&ground);
@@ -112,10 +121,20 @@ impl Reader {
         text
     }
 
-    /// A form of any page, or of a page that one leads to.
+    /// A form of a task, of any other page, or of a page that one leads to.
     fn any_form(&self, rng: &mut Rng) -> Option<Form> {
         let mut text = self.page(rng.name(PAGES));
-        for _ in 0..rng.below(3) {
+        // The verbs of a task are most of the forms there are.
+        if rng.percent(50) {
+            let board = self.page("/board");
+            let tasks: Vec<&str> = attributes(&board, "href")
+                .filter(|link| link.starts_with("/tasks/") && !link.contains(['#', '?']))
+                .collect();
+            if !tasks.is_empty() {
+                text = self.page(&plain(tasks[rng.below(tasks.len())]));
+            }
+        }
+        for _ in 0..rng.below(2) {
             let links: Vec<&str> =
                 attributes(&text, "href").filter(|link| link.starts_with('/')).collect();
             if links.is_empty() {
@@ -162,6 +181,11 @@ impl Reader {
             let fields: String = format!("{fields:?}").chars().take(3_000).collect();
             panic!("{status} for {} with {fields}: {text}", form.action);
         }
+        if let Some(next) = answer.headers().get("location") {
+            let next = String::from_utf8_lossy(next.as_bytes());
+            let is_here = next.starts_with('/') && !next.starts_with("//") && !next.contains('\\');
+            assert!(is_here, "{} with {fields:?} leads to {next}", form.action);
+        }
         status
     }
 }
@@ -178,6 +202,11 @@ fn spoiled(rng: &mut Rng, fields: &[(String, Vec<String>)]) -> Vec<(String, Stri
         };
         let times = if wild > 0 && rng.percent(10) { rng.below(3) } else { 1 };
         sent.extend(std::iter::repeat_n((name.clone(), value), times));
+    }
+    // Many forms read this field, and few pages offer it.
+    if rng.percent(30) {
+        sent.retain(|(name, _)| name != "next");
+        sent.push(("next".to_owned(), rng.name(ELSEWHERE).to_owned()));
     }
     if rng.percent(wild / 4) {
         sent.push((wild::short(rng), wild::text(rng)));

@@ -6,14 +6,16 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 
 use callboard_domain::event::EventName;
 use callboard_store::clock::SystemClock;
+use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{EventQuery, Store};
 use serde_json::{Value, json};
 
-use crate::history::{History, Op, Stored, assert_kept};
+use crate::history::{History, Op, Stored, assert_kept, text};
 use crate::http::{Server, agent, call_at};
 use crate::peer::{Peer, board, command};
 
@@ -22,11 +24,12 @@ const KILLS: usize = 50;
 /// Deps that each client adds to the shared task, which can have 100.
 const DEPS: usize = 5;
 
-/// The server's current address; clients that lost it wait here for the next one.
+/// The server's current address; clients that lost it wait here for the next one, unless the server stays where it is.
 #[derive(Default)]
 struct Address {
     current: Mutex<(u64, String)>,
     moved: Condvar,
+    stays: bool,
 }
 
 impl Address {
@@ -38,31 +41,46 @@ impl Address {
 
     fn newer_than(&self, seen: u64) -> (u64, String) {
         let current = self.current.lock().unwrap();
-        self.moved.wait_while(current, |current| current.0 <= seen).unwrap().clone()
+        let is_old = |current: &mut (u64, String)| current.0 <= seen && !self.stays;
+        self.moved.wait_while(current, is_old).unwrap().clone()
     }
 }
 
 #[derive(Default)]
-struct Shared {
+pub struct Shared {
     address: Address,
     acknowledged: AtomicU64,
     progress: Condvar,
     lock: Mutex<()>,
     stop: AtomicBool,
-    history: History,
+    pub history: History,
 }
 
 impl Shared {
+    /// Clients of a server that stays at this address and says `UNAVAILABLE` while its database is away.
+    pub fn at(url: &str) -> Self {
+        let current = Mutex::new((1, url.to_owned()));
+        Self { address: Address { current, stays: true, ..Address::default() }, ..Self::default() }
+    }
+
     fn acknowledge(&self) {
         self.acknowledged.fetch_add(1, Ordering::SeqCst);
         let _guard = self.lock.lock().unwrap();
         self.progress.notify_all();
     }
 
-    fn wait_for(&self, acknowledged: u64) {
+    pub fn wait_for(&self, acknowledged: u64) {
         let guard = self.lock.lock().unwrap();
         let short = |_: &mut ()| self.acknowledged.load(Ordering::SeqCst) < acknowledged;
         drop(self.progress.wait_while(guard, short).unwrap());
+    }
+
+    /// An answer that leaves open what happened: the server is gone, or it has lost its database.
+    fn known(&self, answer: Option<Result<Value, Value>>) -> Option<Result<Value, Value>> {
+        let is_away = |no: &Value| {
+            ["UNAVAILABLE", "system.unavailable"].contains(&text(&no["code"]).as_str())
+        };
+        answer.filter(|answer| !(self.address.stays && answer.as_ref().is_err_and(is_away)))
     }
 }
 
@@ -70,24 +88,7 @@ impl Shared {
 fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
     let board = board();
     let shared = Arc::new(Shared::default());
-    let mut maker = Peer::start(board.path(), "human:ana");
-    let mut make = |title: String| {
-        let (op, task) = (Op::Create { title: title.clone() }, json!({"title": title}));
-        let answer = || Some(maker.call("create", task.clone()));
-        let made = shared.history.record("human:ana", &op, answer, || false);
-        made.unwrap().unwrap()["id"].as_str().unwrap().to_owned()
-    };
-    let hub = make("of all clients".into());
-    let tasks: Vec<String> = (0..CLIENTS).map(|n| make(format!("of client {n}"))).collect();
-    drop(maker);
-    let clients: Vec<_> = tasks
-        .iter()
-        .enumerate()
-        .map(|(n, task)| {
-            let (shared, task, hub) = (shared.clone(), task.clone(), hub.clone());
-            std::thread::spawn(move || write_until_stopped(n, &task, &hub, &shared))
-        })
-        .collect();
+    let clients = begin(&shared, Peer::start(board.path(), "human:ana"));
 
     // The kills are timed by acknowledgements, so that every run kills during writes.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -111,6 +112,46 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
     check(board.path(), &acknowledged);
 }
 
+/// Makes the tasks and starts the clients. Each returns the words of its acknowledged writes.
+pub fn begin(shared: &Arc<Shared>, mut maker: Peer) -> Vec<JoinHandle<Vec<String>>> {
+    let mut make = |title: String| {
+        let (op, task) = (Op::Create { title: title.clone() }, json!({"title": title}));
+        let answer = || Some(maker.call("create", task.clone()));
+        let made = shared.history.record("human:ana", &op, answer, || false);
+        made.unwrap().unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let hub = make("of all clients".into());
+    let tasks: Vec<String> = (0..CLIENTS).map(|n| make(format!("of client {n}"))).collect();
+    drop(maker);
+    let clients = tasks.into_iter().enumerate().map(|(n, task)| {
+        let (shared, hub) = (shared.clone(), hub.clone());
+        std::thread::spawn(move || write_until_stopped(n, &task, &hub, &shared))
+    });
+    clients.collect()
+}
+
+/// An agent's process that makes tasks in this database.
+pub fn maker_on(folder: &Path, url: &str) -> Peer {
+    let mut mcp = command(folder);
+    mcp.args(["mcp", "--actor", "human:ana", "--store", url]);
+    let mut maker = Peer::over(mcp);
+    maker.hello();
+    maker
+}
+
+/// Stops the clients of a board on PostgreSQL and judges their history, the log and the rows.
+pub fn judge(shared: &Shared, clients: Vec<JoinHandle<Vec<String>>>, folder: &Path, url: &str) {
+    shared.stop.store(true, Ordering::SeqCst);
+    let acknowledged: Vec<String> =
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    assert_kept(&shared.history, &stored(folder, &["--store", url]));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = PostgresStore::open(url, None).await.unwrap();
+        check_store(&store, &acknowledged).await;
+    });
+}
+
 /// The log and the rows of a board, as the program prints them.
 pub fn stored(folder: &Path, global: &[&str]) -> Stored {
     Stored::read(|words| {
@@ -128,7 +169,7 @@ fn write_until_stopped(client: usize, task: &str, hub: &str, shared: &Shared) ->
     let ask = |path: &str, op: Op, tool: &str, arguments: Value, key: &str| {
         let answer = || {
             let url = format!("{}/mcp{path}?actor={actor}", place.borrow().1);
-            call_at(&agent, &url, tool, &arguments, key)
+            shared.known(call_at(&agent, &url, tool, &arguments, key))
         };
         let again = || {
             let seen = place.borrow().0;
@@ -192,30 +233,31 @@ fn write_until_stopped(client: usize, task: &str, hub: &str, shared: &Shared) ->
 }
 
 fn check(folder: &Path, acknowledged: &[String]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let path = folder.join(".callboard/callboard.db");
     let store = SqliteStore::open(&path, Arc::new(SystemClock)).unwrap();
-    runtime.block_on(async {
-        let findings = store.verify().await.unwrap();
-        assert!(findings.is_empty(), "{findings:?}");
-        let events = store
-            .events(EventQuery { org: None, after: 0, task: None, limit: usize::MAX >> 1 })
-            .await
-            .unwrap();
-        let mut happened: HashMap<String, u32> = HashMap::new();
-        for event in &events {
-            let words = match event.name {
-                EventName::TaskNoted => &event.data["text"],
-                EventName::TaskCreated => &event.data["title"],
-                _ => &Value::Null,
-            };
-            *happened.entry(words.as_str().unwrap_or_default().to_owned()).or_default() += 1;
-        }
-        for words in acknowledged {
-            assert_eq!(happened.get(words), Some(&1), "{words} was acknowledged");
-        }
-        let twice: Vec<_> =
-            happened.iter().filter(|(words, times)| words.contains('/') && **times > 1).collect();
-        assert!(twice.is_empty(), "happened twice: {twice:?}");
-    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(check_store(&store, acknowledged));
+}
+
+/// The store is sound, and each of these writes is in its log once.
+async fn check_store(store: &impl Store, acknowledged: &[String]) {
+    let findings = store.verify().await.unwrap();
+    assert!(findings.is_empty(), "{findings:?}");
+    let all = EventQuery { org: None, after: 0, task: None, limit: usize::MAX >> 1 };
+    let events = store.events(all).await.unwrap();
+    let mut happened: HashMap<String, u32> = HashMap::new();
+    for event in &events {
+        let words = match event.name {
+            EventName::TaskNoted => &event.data["text"],
+            EventName::TaskCreated => &event.data["title"],
+            _ => &Value::Null,
+        };
+        *happened.entry(words.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    for words in acknowledged {
+        assert_eq!(happened.get(words), Some(&1), "{words} was acknowledged");
+    }
+    let twice: Vec<_> =
+        happened.iter().filter(|(words, times)| words.contains('/') && **times > 1).collect();
+    assert!(twice.is_empty(), "happened twice: {twice:?}");
 }

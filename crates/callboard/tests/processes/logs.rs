@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use callboard_domain::command::NewCheck;
 use callboard_domain::ids::Prefix;
-use callboard_domain::policy::Policy;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal, Scope};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::{FileSpan, Place, RepoPlace, Store};
-use callboard_engine::{CheckLog, DigestRule, Engine, EngineError, LogQuery, Parts, TaskDraft};
+use callboard_engine::{CheckLog, Engine, EngineError, LogQuery, Parts, TaskDraft};
 use callboard_runner::LocalChecks;
 use serde_json::{Value, json};
 
@@ -119,30 +118,12 @@ async fn machine(
         repo: Some(RepoPlace { machine: name.into(), path: folder.to_owned() }),
         store_is_inside: false,
     };
+    let home = store.settle(place).await.unwrap();
     Engine::new(Parts {
-        home: store.settle(place).await.unwrap(),
-        store: Arc::new(store),
-        ids: Arc::new(TimeOrderedIds),
-        policy: Arc::new(Policy::default()),
         machine: name.into(),
         checks: Some(Arc::new(LocalChecks::new(true))),
-        runner: "runner:test".parse().unwrap(),
-        forge: None,
-        quotas: Default::default(),
-        sweep_every: std::time::Duration::from_secs(5),
-        retention: Default::default(),
-        check_shell: "sh".into(),
         check_log_tail_bytes: 65536,
-        digest: DigestRule::default(),
-        embedder: None,
-        runs: Default::default(),
-        board: Default::default(),
-        crew: Default::default(),
-        agents: None,
-        issuer: None,
-        courier: None,
-        workshop: None,
-        is_gone: |_| false,
+        ..Parts::bare(home, Arc::new(store), Arc::new(TimeOrderedIds))
     })
 }
 

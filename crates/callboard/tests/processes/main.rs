@@ -29,6 +29,7 @@ mod job_losses;
 mod jobs;
 mod kill;
 mod leases;
+mod links;
 mod logs;
 mod metrics;
 mod notify;

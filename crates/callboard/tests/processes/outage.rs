@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::history::{History, Op, assert_kept};
 use crate::http::{Server, agent, call};
-use crate::kill::stored;
+use crate::kill::{self, begin, judge, maker_on, stored};
 use crate::peer::{Peer, board, command};
 use crate::schema::Schema;
 use crate::skipped::skipped;
@@ -22,6 +22,7 @@ use crate::skipped::skipped;
 const CLIENTS: usize = 32;
 const IMPATIENT: usize = 4;
 const KILLS: usize = 10;
+const REGISTER_KILLS: u64 = 5;
 /// Acknowledged writes between one start of the database and the next kill.
 const WRITES_BETWEEN: usize = 150;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -276,6 +277,22 @@ fn check(url: &str, seen: &Seen) {
     }
     assert!(seen.unavailable >= KILLS, "nobody noticed: {}", seen.unavailable);
     assert!(seen.closed.len() > KILLS, "only {} were closed", seen.closed.len());
+}
+
+#[test]
+fn sets_and_registers_outlive_a_database_that_is_killed() {
+    let Some(database) = Database::start("register") else { return };
+    let board = board();
+    let server = Server::start_with(board.path(), &["--store", &database.url]);
+    let shared = Arc::new(kill::Shared::at(&server.url));
+    let clients = begin(&shared, maker_on(board.path(), &database.url));
+    for kills in 1..=REGISTER_KILLS {
+        shared.wait_for(kills * WRITES_BETWEEN as u64);
+        database.kill();
+        database.come_back();
+    }
+    shared.wait_for((REGISTER_KILLS + 1) * WRITES_BETWEEN as u64);
+    judge(&shared, clients, board.path(), &database.url);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, thread};
 
+use serde_json::{Value, json};
+
 use crate::peer::{board, git};
 use crate::story::Shop;
 use crate::tokens::token;
@@ -307,4 +309,44 @@ fn a_range_lies_between_two_commits_of_the_work() {
             refused.text
         );
     }
+}
+
+#[test]
+fn merged_work_of_two_repositories_shows_both_diffs_without_ticks() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let other = tempfile::tempdir().unwrap();
+    git(other.path(), &["init", "--quiet", "--initial-branch=main"]);
+    git(other.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+    let call = |actor: &str, tool: &str, input: Value| {
+        let input = input.to_string();
+        cli(folder, &["call", tool, &input, "--toolsets", "all", "--actor", actor])
+    };
+    let repos = [folder, other.path()];
+    let made = call("human:ana", "projects_create", json!({"name": "both", "repo_paths": repos}));
+    let project = &made["project_id"];
+    let task =
+        call("human:ana", "tasks_create", json!({"title": "In both", "project_id": project}));
+    let id = task["task_id"].as_str().unwrap();
+    let opened = call("agent:w1", "sessions_create", json!({"task_id": id}));
+    assert_eq!(opened["success"], true, "{opened}");
+    for (repo, file) in repos.iter().zip(["here.txt", "there.txt"]) {
+        let worktree = repo.join(".callboard/worktrees").join(id);
+        fs::write(worktree.join(file), "one\n").unwrap();
+        git(&worktree, &["add", file]);
+        git(&worktree, &["commit", "-qm", "work"]);
+    }
+    call("agent:w1", "request_review", json!({"task_id": id, "summary": "done"}));
+    let site = Site::of(folder).opened(folder);
+    let path = format!("/tasks/{id}/review");
+    assert!(site.get(&path).text.contains("aria-label=\"not viewed\""), "work in review has ticks");
+    for action in ["approve", "merge"] {
+        let judged = call("human:ana", "review", json!({"task_id": id, "action": action}));
+        assert_eq!(judged["success"], true, "{judged}");
+    }
+    let merged = site.get(&path).text;
+    for file in ["here.txt", "there.txt"] {
+        assert!(merged.contains(&format!("data-path=\"{file}\"")), "{file} {merged}");
+    }
+    assert!(!merged.contains("not viewed"), "{merged}");
 }

@@ -21,9 +21,7 @@ use callboard_domain::task::contract::VerificationKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
-use callboard_engine::{
-    BoardRule, CrewRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY, Workshop,
-};
+use callboard_engine::{BoardRule, CrewRule, Engine, Parts, Quotas, RunRule, Workshop};
 use callboard_runner::{LocalChecks, LocalPairs, LocalWorktrees, Webhooks};
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
@@ -412,30 +410,20 @@ impl World {
             repo: Some(RepoPlace { machine: "here".into(), path: self.repo() }),
             store_is_inside: true,
         };
+        let home = store.settle(place).await.expect("settles");
         let engine = Engine::new(Parts {
-            home: store.settle(place).await.expect("settles"),
-            store: store.clone(),
-            ids: self.ids.clone(),
             policy: Arc::new(self.policy.clone()),
             quotas: self.quotas,
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "here".into(),
             checks: self.checks_enabled.then(|| Arc::new(LocalChecks::new(true)) as Arc<_>),
             runner: "runner:test".parse().expect("an actor"),
-            forge: None,
-            check_shell: "sh".into(),
             check_log_tail_bytes: 65536,
-            digest: DigestRule::default(),
-            embedder: None,
             runs: self.runs.clone(),
             board: self.board.clone(),
             crew: self.crew.clone(),
             agents: Some(self.script.clone()),
-            issuer: None,
             courier: Some(Arc::new(Webhooks::new(self.runs.spec.webhook_allow_private, None))),
             workshop: Some(self.workshop()),
-            is_gone: |_| false,
+            ..Parts::bare(home, store.clone(), self.ids.clone())
         });
         self.script.belongs_to(&engine);
         let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));

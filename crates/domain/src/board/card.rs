@@ -31,12 +31,12 @@ pub struct Card {
     /// Why the task was given up.
     pub failed: Option<Failed>,
     /// Messages for the agent that no agent has received yet, the oldest first.
-    pub told: Vec<Told>,
+    pub told: Vec<AgentMessage>,
 }
 
 /// A message for the agent of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct AgentMessage {
     pub by: Actor,
     /// Later than the time of the message before.
     pub at: Timestamp,

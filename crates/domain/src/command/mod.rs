@@ -2,12 +2,11 @@
 //! with the command, so that `decide` stays pure.
 
 mod board;
+mod caller;
 mod check;
 mod crew;
 mod epic;
-mod holding;
 mod pull;
-mod reach;
 mod run;
 mod work;
 
@@ -34,6 +33,7 @@ pub use board::{
     CardUpdate, MergedBranch, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide,
     ReviewOutcome, ReviewSends, ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
 };
+pub use caller::{AGENTS, NEW_PROJECT, NEW_TASK, Reach};
 pub use check::{Basis, Checked, NewCheck};
 pub use crew::{AgentAdd, DecisionLog, MailReply, MailSend};
 pub use epic::{
@@ -41,7 +41,6 @@ pub use epic::{
     EpicMove, EpicTaskAdd,
 };
 pub use pull::{PullOpen, PullSettle, PullStep};
-pub use reach::{AGENTS, NEW_PROJECT, NEW_TASK, Reach};
 pub use run::{RunEnd, RunLease, RunPr, RunSettle, RunSubmit};
 pub use work::{Start, TerminalStart, WorkPlace, WorkSubmit};
 

@@ -57,7 +57,7 @@ pub struct Agent {
     pub kind: AgentType,
     /// The epic that a supervisor or an orchestrator leads.
     pub epic: Option<TaskId>,
-    /// The task that a worker was assigned last. A closed task counts as none.
+    /// The task that a worker was assigned last. A closed task does not count.
     pub task: Option<TaskId>,
     /// Since when a worker has had no task.
     pub idle_since: Option<Timestamp>,

@@ -26,7 +26,7 @@ macro_rules! words {
                 Self::ALL.iter().copied().find(|state| state.as_str() == word)
             }
 
-            /// All of them, for somebody who used another.
+            /// All words, for the refusal of any other word.
             pub fn list() -> String {
                 let words: Vec<_> = Self::ALL.iter().map(|state| state.as_str()).collect();
                 words.join(", ")

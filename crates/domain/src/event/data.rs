@@ -101,6 +101,12 @@ impl<'e> EventData<'e> {
         Some((self.text("agent")?.parse().ok()?, usage))
     }
 
+    /// `review.merged`: the commit in each repository. Events of older versions have none.
+    pub fn merge_commits(self) -> Vec<&'e str> {
+        let commits = self.0["commits"].as_array();
+        commits.into_iter().flatten().filter_map(|commit| commit.as_str()).collect()
+    }
+
     /// The runs of the job so far.
     pub fn attempt(self) -> &'e Value {
         &self.0["attempt"]

@@ -142,7 +142,8 @@ event_names! {
         "A review approves the work.",
         ["unmerged", "by", "advice"];
     ReviewRejected => "review.rejected", "A review rejects the work.", ["by", "advice", "comments"];
-    ReviewMerged => "review.merged", "Reviewed work is merged.", ["commit", "pushed"];
+    ReviewMerged => "review.merged", "Reviewed work is merged, in one commit for each repository.",
+        ["commit", "commits", "pushed"];
     ReviewRebased => "review.rebased", "Reviewed work is rebased.", [];
     ReviewFailed => "review.failed", "Work cannot be merged or rebased.", ["action", "files"];
     SessionCreated => "session.created",

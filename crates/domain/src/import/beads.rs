@@ -57,7 +57,7 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
         if line.trim().is_empty() {
             continue;
         }
-        let fault = |error: serde_json::Error| ImportFault::at(file, number, error.to_string());
+        let fault = |error: serde_json::Error| ImportFault::json(file, number, &error);
         let record: Value = serde_json::from_str(line).map_err(fault)?;
         // The header of an export has a schema. The tool's memories stand between the issues.
         let is_issue = record["_type"].as_str().is_none_or(|kind| kind == "issue");

@@ -136,8 +136,7 @@ fn gitlab_waits(file: &SourceFile, listed: &[GitLabIssue]) -> HashMap<u64, Vec<S
 }
 
 fn issues<'t, T: Deserialize<'t>>(file: &'t SourceFile) -> Result<Vec<T>, ImportFault> {
-    serde_json::from_str(&file.text)
-        .map_err(|error| ImportFault::at(file, error.line(), error.to_string()))
+    serde_json::from_str(&file.text).map_err(|error| ImportFault::json(file, error.line(), &error))
 }
 
 fn task(file: &SourceFile, forge: &str, issue: Issue) -> Result<ImportedTask, ImportFault> {

@@ -12,8 +12,8 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
         if line.trim().is_empty() {
             continue;
         }
-        let task = serde_json::from_str(line)
-            .map_err(|error| ImportFault::at(file, number, error.to_string()))?;
+        let task =
+            serde_json::from_str(line).map_err(|error| ImportFault::json(file, number, &error))?;
         tasks.push(judged(file, number, task)?);
     }
     Ok(())

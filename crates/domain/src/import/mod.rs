@@ -18,6 +18,7 @@ use crate::command::NewCheck;
 use crate::forge::ForgeKind;
 use crate::limits::{IMPORT_BYTES_MAX, IMPORTED_AT_ONCE_MAX, REFERENCE_CHARS_MAX, TITLE_CHARS_MAX};
 use crate::policy::Phase;
+use crate::refusal::Refusal;
 use crate::text::is_obeyed;
 use crate::words::words;
 use embedded::Document;
@@ -231,6 +232,12 @@ pub struct ImportFault {
     pub message: String,
 }
 
+impl From<ImportFault> for Refusal {
+    fn from(fault: ImportFault) -> Self {
+        Self::InvalidInput { message: fault.to_string(), field: fault.field }
+    }
+}
+
 fn place(file: &str, line: Option<usize>) -> String {
     match (file, line) {
         ("", _) => String::new(),
@@ -242,6 +249,18 @@ fn place(file: &str, line: Option<usize>) -> String {
 impl ImportFault {
     fn at(file: &SourceFile, line: usize, message: impl Into<String>) -> Self {
         Self { file: file.name.clone(), line: Some(line), field: None, message: message.into() }
+    }
+
+    /// A fault of JSON in the reader's own words, which name a line themselves: of the text that was read, and not
+    /// always of the file.
+    fn json(file: &SourceFile, line: usize, error: &serde_json::Error) -> Self {
+        let words = error.to_string();
+        let words = words.split(" at line ").next().unwrap_or_default();
+        let message = match error.is_data() {
+            true => words.to_owned(),
+            false => format!("is not JSON: {words}, column {}", error.column()),
+        };
+        Self::at(file, line, message)
     }
 
     fn field(mut self, field: &str) -> Self {

@@ -37,7 +37,7 @@ struct MasterTask {
 }
 
 pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
-    let broken = |error: serde_json::Error| ImportFault::at(file, error.line(), error.to_string());
+    let broken = |error: serde_json::Error| ImportFault::json(file, error.line(), &error);
     let whole: Map<String, Value> = serde_json::from_str(&file.text).map_err(broken)?;
     // The older form has the tasks at the top; its tag has no name in references.
     let tags: Vec<(String, Value)> = match whole.contains_key("tasks") {
@@ -46,7 +46,7 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
     };
     for (tag, list) in tags {
         let fault = |error: serde_json::Error| {
-            ImportFault { line: None, ..ImportFault::at(file, 0, error.to_string()) }.field(&tag)
+            ImportFault { line: None, ..ImportFault::json(file, 0, &error) }.field(&tag)
         };
         let list: TaskList = serde_json::from_value(list).map_err(fault)?;
         for task in &list.tasks {

@@ -31,7 +31,7 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
     }
     let broken = |error: serde_json::Error| {
         let line = Some(error.line()).filter(|line| *line > 0);
-        ImportFault { line, ..ImportFault::at(file, 0, error.to_string()) }
+        ImportFault { line, ..ImportFault::json(file, 0, &error) }
     };
     let listed: VibeTasks = serde_json::from_str(&file.text).map_err(broken)?;
     let (VibeTasks::Bare(listed)

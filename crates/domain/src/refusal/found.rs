@@ -35,6 +35,14 @@ pub fn artifact_removed(job: JobId, name: ArtifactName) -> Refusal {
     Refusal::RemovedByRetention { what, setting: "retention.artifacts_days" }
 }
 
+/// The refusal for the log of a check's run that this machine does not have.
+pub fn check_log_elsewhere(task: TaskId, index: usize, log: &str) -> Refusal {
+    let why = format!(
+        "{log} is not on this machine; another one wrote it, or it was deleted after 30 days"
+    );
+    Refusal::CheckLogNotFound { task, index, why }
+}
+
 /// The refusal for a place in the log after which events are gone. None is missing after `whole`.
 pub fn events_removed(after: u64, whole: u64) -> Refusal {
     let what = format!("events after {after} were removed; the log is whole after {whole}");
@@ -48,6 +56,10 @@ pub struct AsEpic(pub TaskId);
 /// A task that the caller named as the parent of another.
 #[derive(Clone, Copy, Debug)]
 pub struct AsParent(pub TaskId);
+
+/// The id of a repository as its caller wrote it, `repo_7`.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedRepo<'a>(pub &'a str);
 
 /// The row number of a project. Callers see it as `prj_7`.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +99,12 @@ impl Sought for CommentId {
 impl Sought for PlanId {
     fn not_found(&self) -> Refusal {
         Refusal::PlanNotFound { plan: self.to_string() }
+    }
+}
+
+impl Sought for NamedRepo<'_> {
+    fn not_found(&self) -> Refusal {
+        Refusal::invalid(format!("repository not found: {}", self.0))
     }
 }
 

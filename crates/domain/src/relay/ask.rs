@@ -13,9 +13,9 @@ pub enum Leeway {
     OnItsWord,
 }
 
-/// The agent's wish, as far as it says.
+/// The request of the agent, as far as its message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum ToolRequest {
     Read,
     Write(Reach),
     /// A command, in a process of its own.
@@ -43,22 +43,35 @@ pub enum AskVerdict {
 }
 
 /// `command` is the one to run, when it is known.
-pub fn judge(leeway: Leeway, wish: Wish, command: Option<&str>, trusted: &[String]) -> AskVerdict {
-    match (leeway, wish, command) {
-        (Leeway::Confined, Wish::Read | Wish::Run | Wish::Board, _) => AskVerdict::Grant,
-        (Leeway::Confined, Wish::Write(Reach::Inside | Reach::Unsaid), _) => AskVerdict::Grant,
-        // The system would not let it, whatever a person says.
-        (Leeway::Confined, Wish::Write(Reach::Outside), _) => AskVerdict::Refuse,
-        (Leeway::Looks, Wish::Write(_), _) => AskVerdict::Refuse,
-        (Leeway::OnItsWord, Wish::Write(Reach::Inside), _) => AskVerdict::Grant,
-        (Leeway::OnItsWord, Wish::Write(Reach::Unsaid | Reach::Outside), _) => AskVerdict::Ask,
-        (_, Wish::Read, None) => AskVerdict::Grant,
-        (_, Wish::Read | Wish::Run | Wish::Board | Wish::Other, Some(command))
-            if is_trusted(command, trusted) =>
-        {
+pub fn judge(
+    leeway: Leeway,
+    request: ToolRequest,
+    command: Option<&str>,
+    trusted: &[String],
+) -> AskVerdict {
+    match (leeway, request, command) {
+        (Leeway::Confined, ToolRequest::Read | ToolRequest::Run | ToolRequest::Board, _) => {
             AskVerdict::Grant
         }
-        (_, Wish::Read | Wish::Run | Wish::Board | Wish::Other, _) => AskVerdict::Ask,
+        (Leeway::Confined, ToolRequest::Write(Reach::Inside | Reach::Unsaid), _) => {
+            AskVerdict::Grant
+        }
+        // The system would not let it, whatever a person says.
+        (Leeway::Confined, ToolRequest::Write(Reach::Outside), _) => AskVerdict::Refuse,
+        (Leeway::Looks, ToolRequest::Write(_), _) => AskVerdict::Refuse,
+        (Leeway::OnItsWord, ToolRequest::Write(Reach::Inside), _) => AskVerdict::Grant,
+        (Leeway::OnItsWord, ToolRequest::Write(Reach::Unsaid | Reach::Outside), _) => {
+            AskVerdict::Ask
+        }
+        (_, ToolRequest::Read, None) => AskVerdict::Grant,
+        (
+            _,
+            ToolRequest::Read | ToolRequest::Run | ToolRequest::Board | ToolRequest::Other,
+            Some(command),
+        ) if is_trusted(command, trusted) => AskVerdict::Grant,
+        (_, ToolRequest::Read | ToolRequest::Run | ToolRequest::Board | ToolRequest::Other, _) => {
+            AskVerdict::Ask
+        }
     }
 }
 

@@ -142,6 +142,19 @@ impl Job {
         }
     }
 
+    /// The end of a job that is over, else its creation.
+    pub fn since(&self) -> Timestamp {
+        match self.state {
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => {
+                self.created_at
+            }
+            JobState::Done { at }
+            | JobState::Failed { at, .. }
+            | JobState::Canceled { at }
+            | JobState::Expired { at } => at,
+        }
+    }
+
     /// Whether a runner may take the job now.
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self.state {

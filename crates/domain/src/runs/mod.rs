@@ -1,6 +1,7 @@
 //! Jobs, the runs in which agents do them, and the messages about jobs that ended.
 
 pub mod delivery;
+pub mod filter;
 pub mod job;
 pub mod notes;
 pub mod run;

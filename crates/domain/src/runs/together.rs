@@ -8,7 +8,7 @@ pub const LEASED_MAX: usize = 64;
 
 /// A job that waits in the queue of a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting<G> {
+pub struct QueuedJob<G> {
     /// The jobs that share its limit.
     pub group: G,
     /// How many runs of the group there may be.
@@ -21,7 +21,7 @@ pub struct Waiting<G> {
 /// The places in the queue of the jobs to lease together, the first ones first: of each group as many as it has places for,
 /// of each task one, at most `most`. A group that looks full gets one try: only the store knows how many runs there are,
 /// because other processes of the machine start and end them too.
-pub fn lease_together<G: PartialEq>(queue: &[Waiting<G>], most: usize) -> Vec<usize> {
+pub fn lease_together<G: PartialEq>(queue: &[QueuedJob<G>], most: usize) -> Vec<usize> {
     let mut picked: Vec<usize> = Vec::new();
     for (place, job) in queue.iter().enumerate() {
         let beside = || picked.iter().map(|place| &queue[*place]);
@@ -51,7 +51,7 @@ mod tests {
 
     /// A queue as words `group limit at_work [task]`, separated by commas, and the places that are picked.
     fn picked(queue: &str, most: usize) -> String {
-        let queue: Vec<Waiting<String>> = queue
+        let queue: Vec<QueuedJob<String>> = queue
             .split(',')
             .map(|words| {
                 let words: Vec<&str> = words.split_whitespace().collect();
@@ -60,7 +60,7 @@ mod tests {
                     id: Id(task.parse().expect("a number")),
                     prefix: Prefix::fallback(),
                 });
-                Waiting { group: words[0].into(), limit: count(1), at_work: count(2), task }
+                QueuedJob { group: words[0].into(), limit: count(1), at_work: count(2), task }
             })
             .collect();
         let places = lease_together(&queue, most);

@@ -1,6 +1,14 @@
 //! The filter language as a table.
 
+use super::model::Model;
+use crate::actor::Actor;
 use crate::board::filter::{FILTER_KEYS, FilterHint, FilterText, FilterWants, without_each};
+use crate::ids::Id;
+use crate::policy::Policy;
+use crate::runs::filter::{JOB_FILTER_KEYS, JobFacts, says_of_jobs};
+use crate::runs::job::{Job, JobId, JobKind, JobState};
+use crate::task::Task;
+use crate::time::Timestamp;
 
 /// The typed text, the terms that were read, and the hints.
 const TABLE: &[(&str, &str, &str)] = &[
@@ -136,5 +144,72 @@ fn a_filter_can_lose_each_of_its_terms() {
         let found: Vec<(&str, &str)> =
             found.iter().map(|(term, left)| (term.as_str(), left.as_str())).collect();
         assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_job_fits_terms_about_itself_and_about_its_task() {
+    let at = |s: i64| Timestamp(s * 1_000_000);
+    let named_actor = |name: &str| name.parse::<Actor>().expect("a name");
+    let (ana, w1) = (named_actor("human:ana"), named_actor("agent:w1"));
+    let task = Task { assignee: Some(w1), ..named("Greet the world") };
+    let epic = named("Release 0.9");
+    let mut job = Job::queued(JobId(Id(7)), JobKind::Work, "key".into(), Some(task.id), at(0));
+    job.state = JobState::Failed { at: at(60), reason: "EXIT".into() };
+    let facts = JobFacts {
+        job: &job,
+        title: &task.title,
+        summary: "no dictionary",
+        asked_by: Some(&ana),
+        task: Some(&task),
+        epic: Some(&epic),
+    };
+    let bare = JobFacts { task: None, epic: None, ..facts };
+    // The filter; whether the job fits it, and without its task.
+    for (text, with_task, without) in [
+        ("", true, true),
+        ("GREET dictionary", true, true),
+        ("greet moon", false, false),
+        ("-moon", true, true),
+        ("actor:ana", true, true),
+        ("actor:human:ana", true, true),
+        ("actor:w1", true, false),
+        ("-actor:w1", false, true),
+        ("epic:release", true, false),
+        ("epic:later", false, false),
+        ("phase:ready", true, false),
+        ("phase:review", false, false),
+        ("check:fail", false, false),
+        ("since:1min", true, true),
+        ("since:30s", false, false),
+        ("priority:P1", true, true),
+        ("priority:P0", false, false),
+        ("verb:task.claimed project:other", true, true),
+    ] {
+        let terms = FilterText::parse(text).terms;
+        let fits = (facts.fit(&terms, at(120)), bare.fit(&terms, at(120)));
+        assert_eq!(fits, (with_task, without), "{text}");
+    }
+}
+
+fn named(title: &str) -> Task {
+    let mut model = Model::new(Policy::default());
+    let create = model.command("create A");
+    model.act("ana", &create).expect("created");
+    Task { title: title.into(), ..model.task("A").clone() }
+}
+
+#[test]
+fn every_key_of_jobs_says_something_of_jobs() {
+    for (key, _) in FILTER_KEYS {
+        let value = match key {
+            "check" => "fail",
+            "since" => "1d",
+            "phase" => "review",
+            "priority" => "P0",
+            _ => "SHOP-3",
+        };
+        let terms = FilterText::parse(&format!("{key}:{value}")).terms;
+        assert_eq!(says_of_jobs(&terms[0].wants), JOB_FILTER_KEYS.contains(&key), "{key}");
     }
 }

@@ -23,6 +23,43 @@ fn parses(kind: ForgeKind, table: &str) {
 }
 
 #[test]
+fn a_repository_is_named_by_its_path_at_the_forge() {
+    for (kind, table) in [
+        (
+            GitHub,
+            "
+            owner/repo          => ok
+            emu_corp/r.e_p-o    => ok
+            owner               => no
+            owner/repo/more     => no
+            owner/              => no
+            ../../user          => no
+            owner/repo?page=2   => no
+            https://github.com/o/r/pull/1 => no
+            ",
+        ),
+        (
+            GitLab,
+            "
+            group/project       => ok
+            group/sub/project   => ok
+            project             => no
+            group/../project    => no
+            group/-project      => no
+            ",
+        ),
+    ] {
+        for (named, expected) in rows(table) {
+            let judged = kind.judge_project(named);
+            let said = if judged.is_ok() { "ok" } else { "no" };
+            assert_eq!(said, expected, "\nat: {named}");
+        }
+        let long = format!("owner/{}", "r".repeat(FORGE_REF_CHARS_MAX));
+        assert!(kind.judge_project(&long).is_err());
+    }
+}
+
+#[test]
 fn a_pull_request_has_a_short_name_and_a_url() {
     parses(
         GitHub,

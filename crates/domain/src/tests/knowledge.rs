@@ -3,9 +3,14 @@
 use super::model::{Model, knowledge_named, task_named};
 use crate::command::{Command, LeaseComplete};
 use crate::event::EventName;
-use crate::knowledge::{EdgeKind, KnowledgeAsk, KnowledgeSource, LEARNINGS_MAX, NewKnowledge};
+use crate::ids::{AttemptId, Id};
+use crate::knowledge::{
+    EdgeKind, KnowledgeAsk, KnowledgeId, KnowledgeSource, KnowledgeUse, LEARNINGS_MAX, NewKnowledge,
+};
 use crate::policy::Policy;
 use crate::refusal::{Quota, Refusal};
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::time::Timestamp;
 
 fn new(name: &str) -> NewKnowledge {
     NewKnowledge {
@@ -175,4 +180,33 @@ fn a_search_judges_its_query_first_and_its_tags_last() {
     }
     let judged = KnowledgeAsk { tags: tags("A,a,b-2"), ..ask() }.judged().expect("well formed");
     assert_eq!(judged.tags, ["a", "b-2"]);
+}
+
+#[test]
+fn a_live_attempt_uses_each_entry_of_its_digest_once() {
+    let live = AttemptState::Live { heartbeat_at: Timestamp(1), progress: None, lease: None };
+    let ended = AttemptState::Ended { at: Timestamp(2), end: AttemptEnd::Released };
+    let attempt = |state: &AttemptState| Attempt {
+        id: AttemptId(Id(1)),
+        task: task_named("A"),
+        kind: AttemptKind::Execution,
+        fence: 1,
+        actor: "agent:w1".parse().expect("an actor"),
+        key: None,
+        client: None,
+        model: None,
+        worktree: None,
+        branch: None,
+        head_started: None,
+        started_at: Timestamp(1),
+        state: state.clone(),
+    };
+    let [k, l] = [3, 4].map(|id| KnowledgeId(Id(id)));
+    for (state, given, used) in
+        [(&live, vec![], vec![]), (&live, vec![l, k, l], vec![k, l]), (&ended, vec![k], vec![])]
+    {
+        let uses = KnowledgeUse::of(&attempt(state), &given, Timestamp(9));
+        assert_eq!(uses.iter().map(|used| used.entry).collect::<Vec<_>>(), used, "{given:?}");
+        assert!(uses.iter().all(|used| used.task == task_named("A") && used.at == Timestamp(9)));
+    }
 }

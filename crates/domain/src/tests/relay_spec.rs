@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::relay::ask::{AskVerdict, Leeway, Reach, Wish, is_trusted, judge};
+use crate::relay::ask::{AskVerdict, Leeway, Reach, ToolRequest, is_trusted, judge};
 use crate::relay::prompt::{Snippet, prompt};
 use crate::relay::reply::{BadReply, Reply};
 use crate::relay::spec::{Section, SnippetRef};
@@ -228,13 +228,13 @@ fn what_keeps_an_agent_from_harm_says_how_much_it_may_do_unasked() {
             None => (wish.trim(), None),
         };
         let wish = match wish {
-            "read" => Wish::Read,
-            "edit inside" => Wish::Write(Reach::Inside),
-            "edit" => Wish::Write(Reach::Unsaid),
-            "edit elsewhere" => Wish::Write(Reach::Outside),
-            "board" => Wish::Board,
-            "run" => Wish::Run,
-            _ => Wish::Other,
+            "read" => ToolRequest::Read,
+            "edit inside" => ToolRequest::Write(Reach::Inside),
+            "edit" => ToolRequest::Write(Reach::Unsaid),
+            "edit elsewhere" => ToolRequest::Write(Reach::Outside),
+            "board" => ToolRequest::Board,
+            "run" => ToolRequest::Run,
+            _ => ToolRequest::Other,
         };
         let judged =
             [Leeway::Looks, Leeway::Confined, Leeway::OnItsWord].map(|leeway| {

@@ -6,7 +6,7 @@ use super::model::{Model, actor, task_named};
 use crate::command::Command;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
-use crate::retry::{Digest, Held, HeldNow, RetryKey};
+use crate::retry::{Digest, HeldNow, HeldTask, RetryKey};
 
 #[test]
 fn keys_are_short_strings_without_control_characters() {
@@ -90,7 +90,7 @@ fn a_claim_is_repeated_only_while_it_holds() {
         let command = act(&mut model, &format!("w1 {first}"));
         let held = {
             let (task, newest) = newest(&model);
-            Held::after(&command, &actor("w1"), task, newest, model.now).expect("w1 holds it")
+            HeldTask::after(&command, &actor("w1"), task, newest, model.now).expect("w1 holds it")
         };
         for line in since.split(';').map(str::trim).filter(|line| !line.is_empty()) {
             match line.strip_prefix("clock ") {
@@ -116,9 +116,9 @@ fn other_commands_give_nothing_to_hold() {
     act(&mut model, "w1 claim A");
     let note = act(&mut model, "w1 note A text=x");
     let (task, newest) = newest(&model);
-    assert_eq!(Held::after(&note, &actor("w1"), task, newest, model.now), None);
+    assert_eq!(HeldTask::after(&note, &actor("w1"), task, newest, model.now), None);
     let claim = Command::TaskClaim { task: task_named("A") };
-    assert_eq!(Held::after(&claim, &actor("w2"), task, newest, model.now), None);
+    assert_eq!(HeldTask::after(&claim, &actor("w2"), task, newest, model.now), None);
 }
 
 fn act(model: &mut Model, line: &str) -> Command {

@@ -18,6 +18,7 @@ use callboard_store::{CardPage, CardQuery};
 use crate::board::workspace::head_of;
 use crate::context::{OpContext, PersonVerb, Scope};
 use crate::ports::{Turn, WorktreeFault};
+use crate::task::place::WorkspaceFault;
 use crate::{At, Engine, EngineError};
 
 /// How long an agent may take to stop.
@@ -123,10 +124,12 @@ impl Engine {
         op.principal.judge_verb_on(op.tool, PersonVerb::Remove, task)?;
         let seen = self.card_get(op, task).await?.it;
         let (org, record) = (&op.principal.org, &seen.record);
-        let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
+        let parts = match self.workspace_find(org, &record.task, &seen.card).await {
             Ok(parts) => Ok(parts),
             // Git knows this folder, and nothing is removed from it.
-            Err(fault @ WorktreeFault::Elsewhere { .. }) => Err(fault.to_string()),
+            Err(fault @ WorkspaceFault::Worktree(WorktreeFault::Elsewhere { .. })) => {
+                Err(fault.to_string())
+            }
             Err(fault) => return Err(fault.into()),
         };
         let open = self.work_open(org, task).await?;

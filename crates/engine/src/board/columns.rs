@@ -20,6 +20,7 @@ use callboard_store::{
     BoardAround, BoardRow, ColumnPage, ColumnsQuery, EpicProgress, FreeQuery, StuckQuery,
 };
 
+use crate::board::inbox::Needing;
 use crate::context::{OpContext, Scope};
 use crate::{At, Engine, EngineError};
 
@@ -208,7 +209,7 @@ impl Engine {
         let mut views = self.view_counts(op, (&query, project), &pages, &needing, now).await?;
         if query.view != BoardView::All {
             for page in &mut pages {
-                page.rows.retain(|row| query.view.has(self.view_facts(row, &needing, now)));
+                page.rows.retain(|row| query.view.has(self.view_facts(row, &needing.tasks, now)));
                 page.count = page.rows.len();
             }
             // The tab that is open counts the tasks below it.
@@ -280,7 +281,7 @@ impl Engine {
         op: &OpContext,
         (query, project): (&BoardQuery, Option<i64>),
         pages: &[ColumnPage],
-        needing: &HashSet<TaskId>,
+        needing: &Needing,
         now: Timestamp,
     ) -> Result<ViewCounts, EngineError> {
         let mut views = ViewCounts::default();
@@ -289,7 +290,7 @@ impl Engine {
         if open().all(|page| page.rows.len() >= page.count) {
             let rows = || open().flat_map(|page| &page.rows);
             for view in [BoardView::You, BoardView::Failing, BoardView::Silent] {
-                let has = |row: &&BoardRow| view.has(self.view_facts(row, needing, now));
+                let has = |row: &&BoardRow| view.has(self.view_facts(row, &needing.tasks, now));
                 views.set(view, rows().filter(has).count());
             }
             return Ok(views);
@@ -302,9 +303,11 @@ impl Engine {
         let is_here = |row: &&BoardRow| {
             !row.task.is_plan && project.is_none_or(|project| project == row.task.project)
         };
-        let you = self.tasks_by_id(op, needing.iter().copied().collect()).await?;
+        let others = needing.tasks.difference(&needing.open).copied().collect();
+        let others = self.tasks_by_id(op, others).await?;
         let is_open = |row: &&BoardRow| !row.task.phase.is_closed();
-        views.set(BoardView::You, you.values().filter(is_here).filter(is_open).count());
+        let others = others.values().filter(is_here).filter(is_open).count();
+        views.set(BoardView::You, needing.open.len() + others);
         // Silence begins at live attempts, which are as many as agents.
         let silent = StuckQuery { limit: COUNT_MAX + 1, ..self.stuck(op, project) };
         let silent = store.tasks_silent(silent).await?;

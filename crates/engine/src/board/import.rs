@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use callboard_domain::board::card::Card;
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
-use callboard_domain::forge::{ForgeKind, ForgeRef};
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::TaskId;
 use callboard_domain::import::plan::{ImportChoice, ImportPlan, KnownTask, plan};
-use callboard_domain::import::{ImportFault, ImportState, ImportedCheck, ImportedTask};
+use callboard_domain::import::{ImportState, ImportedCheck, ImportedTask};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{Check, CheckKind};
 use callboard_store::CardRow;
@@ -39,10 +39,6 @@ fn token_variable(kind: ForgeKind) -> &'static str {
     }
 }
 
-fn refused(fault: &ImportFault) -> EngineError {
-    Refusal::InvalidInput { field: fault.field.clone(), message: fault.to_string() }.into()
-}
-
 impl Engine {
     /// The changes that an import would make. Nothing is written.
     pub async fn import_plan(
@@ -61,7 +57,7 @@ impl Engine {
                 state: ImportState::of(row.task.phase),
             });
         }
-        plan(items, &known, choice).map_err(|fault| refused(&fault))
+        plan(items, &known, choice).map_err(|fault| Refusal::from(fault).into())
     }
 
     /// The issues of a repository at a forge, as the JSON array that the forge lists.
@@ -72,18 +68,12 @@ impl Engine {
         project: &str,
     ) -> Result<String, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        // A name that the rules of pulls accept is a plain path of the forge's API.
-        let number = if kind == ForgeKind::GitHub { "#1" } else { "!1" };
-        let named = ForgeRef::parse(kind, &format!("{project}{number}"));
-        let project = named.map(|pull| pull.project).map_err(|_| {
-            let message = format!("'{project}' is no repository at {kind}; write owner/name");
-            Refusal::invalid_field("source", message)
-        })?;
+        kind.judge_project(project)?;
         let Some(forge) = &self.parts.forge else {
             let message = "this board is not trusted, so no token is sent; callboard trust";
             return Err(Refusal::invalid_field("source", message).into());
         };
-        forge.issues(kind, &project).await.map_err(|fault| match fault {
+        forge.issues(kind, project).await.map_err(|fault| match fault {
             ForgeFault::Unavailable { words, .. } => EngineError::Unavailable(words),
             ForgeFault::Unconfigured => {
                 let message = format!("there is no token for {kind}: set {}", token_variable(kind));

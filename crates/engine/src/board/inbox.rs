@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
-use callboard_domain::board::column::{Column, has_failing, is_silent};
+use callboard_domain::board::column::{COUNT_MAX, Column, has_failing};
 use callboard_domain::board::inbox::{
     Inbox, InboxFact, InboxItem, InboxTask, InboxWanted, arrange, failing_streak,
 };
 use callboard_domain::crew::AgentId;
-use callboard_domain::decide::verification::waits_for_person;
+use callboard_domain::decide::verification::{review_waits_for_person, waits_for_person};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::AgentType;
@@ -23,7 +23,7 @@ use callboard_domain::task::contract::VerificationStatus;
 use callboard_domain::task::{Check, CheckKind, Task};
 use callboard_domain::time::Timestamp;
 use callboard_store::{
-    AgentQuery, BoardRow, ColumnPage, ColumnsQuery, JobQuery, MailQuery, StuckQuery,
+    AgentQuery, BoardRow, ColumnsQuery, JobQuery, MailQuery, ReviewRow, StuckQuery,
 };
 
 use crate::board::columns::BoardProjects;
@@ -63,8 +63,18 @@ pub struct NavCounts {
 
 /// The rows of tasks that several sources of the inbox share.
 struct Looked {
-    working: Vec<BoardRow>,
     review: Vec<BoardRow>,
+    /// Tasks in review that wait for a person, and of which only the number is asked.
+    counted: Vec<ReviewRow>,
+    /// Tasks at work or in review with a failing check.
+    failing: Vec<BoardRow>,
+}
+
+/// The tasks that wait for a person, epics among them.
+pub(crate) struct Needing {
+    pub tasks: HashSet<TaskId>,
+    /// Those that are known to be open tasks of the asked projects, and no epics.
+    pub open: HashSet<TaskId>,
 }
 
 /// How much the caller wants to know of each item.
@@ -95,7 +105,7 @@ impl Engine {
     ) -> Result<At<Inbox>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let project = self.project_read(op, query.projects).await?;
-        let looked = self.inbox_look(op, project).await?;
+        let looked = self.inbox_look(op, project, InboxDepth::Rows).await?;
         self.inbox_of(op, project, &looked, &query.wanted).await
     }
 
@@ -112,18 +122,15 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let (store, org) = (&self.parts.store, &op.principal.org);
         let project = self.project_read(op, projects).await?;
-        let looked = self.inbox_look(op, project).await?;
         let wanted = InboxWanted { snoozed, ..InboxWanted::default() };
         let depth = InboxDepth::Count(&wanted);
+        let looked = self.inbox_look(op, project, depth).await?;
         let (items, now) = self.inbox_items(op, project, &looked, depth).await?;
         let plans_open = items.iter().filter(|item| matches!(item.fact, InboxFact::Plan { .. }));
         let plans_open = plans_open.count();
         let inbox = arrange(items, &wanted, now);
-        let live = looked.working.iter().filter_map(|row| row.newest.as_ref());
-        let at_work = live.filter(|newest| {
-            newest.is_live(now) && !is_silent(Some(newest), &self.parts.policy, now)
-        });
-        let at_work: HashSet<&Actor> = at_work.map(|newest| &newest.actor).collect();
+        let at_work = StuckQuery { limit: COUNT_MAX, ..self.stuck(op, project) };
+        let at_work = store.actors_at_work(at_work).await?;
         // An agent that may read only its own mail does not learn how much mail waits for people.
         let mail_unread = match op.principal.kept_to() {
             None => store.mails_unread(org, None).await?,
@@ -152,40 +159,65 @@ impl Engine {
         &self,
         op: &OpContext,
         project: Option<i64>,
-    ) -> Result<HashSet<TaskId>, EngineError> {
-        let (looked, wanted) = (self.inbox_look(op, project).await?, InboxWanted::default());
-        let now = self.parts.store.now();
+    ) -> Result<Needing, EngineError> {
+        let wanted = InboxWanted::default();
         let depth = InboxDepth::Count(&wanted);
+        let looked = self.inbox_look(op, project, depth).await?;
+        let now = self.parts.store.now();
         let items = self.items_of_tasks(op, project, &looked, depth, now).await?;
-        Ok(items.into_iter().filter_map(|item| Some(item.task?.id)).collect())
+        Ok(Needing {
+            tasks: items.into_iter().filter_map(|item| Some(item.task?.id)).collect(),
+            open: looked.counted.iter().map(|row| row.id).collect(),
+        })
     }
 
-    /// Tasks under way and in review, with epics in review. Both the inbox and the counts of the navigation start from
-    /// these rows.
+    /// Tasks and epics in review, and tasks with a failing check. Both the inbox and the counts of the navigation start
+    /// from these rows.
     async fn inbox_look(
         &self,
         op: &OpContext,
         project: Option<i64>,
+        depth: InboxDepth<'_>,
     ) -> Result<Looked, EngineError> {
+        let (store, stuck) = (&self.parts.store, self.stuck(op, project));
+        let (mut review, counted) = match depth {
+            InboxDepth::Rows => (self.rows_in_review(op, project).await?, Vec::new()),
+            InboxDepth::Count(wanted) => {
+                let mut counted = store.tasks_in_review(stuck.clone()).await?;
+                counted.retain(|row| review_waits_for_person(row.verification.as_ref()));
+                let is_named = |row: &ReviewRow| wanted.names(row.name);
+                let (named, counted): (Vec<_>, Vec<_>) = counted.into_iter().partition(is_named);
+                let named = named.iter().map(|row| row.id).collect();
+                (self.tasks_by_id(op, named).await?.into_values().collect(), counted)
+            }
+        };
+        let epics = store.epics_in_review(stuck.clone()).await?;
+        let mut failing = store.tasks_with_failing(stuck).await?;
+        // A task whose lease has lapsed is at work no more.
+        failing.retain(|row| matches!(Column::of(&row.task), Column::Working | Column::Review));
+        failing.extend(epics.iter().filter(|row| has_failing(&row.task.checks)).cloned());
+        review.extend(epics);
+        Ok(Looked { review, counted, failing })
+    }
+
+    /// The first tasks in review, without epics.
+    async fn rows_in_review(
+        &self,
+        op: &OpContext,
+        project: Option<i64>,
+    ) -> Result<Vec<BoardRow>, EngineError> {
         let query = ColumnsQuery {
             org: op.principal.org.clone(),
             project,
-            columns: vec![Column::Working, Column::Review],
+            columns: vec![Column::Review],
             terms: Vec::new(),
             done_since: Timestamp(0),
             policy: self.parts.policy.clone(),
             limit: LOOKED_AT,
         };
-        let mut looked = Looked { working: Vec::new(), review: Vec::new() };
-        for ColumnPage { column, rows, .. } in self.parts.store.board_columns(query).await? {
-            match column {
-                Column::Working => looked.working = rows,
-                Column::Review => looked.review = rows,
-                Column::Blocked | Column::Ready | Column::Done => {}
-            }
-        }
-        looked.review.extend(self.parts.store.epics_in_review(self.stuck(op, project)).await?);
-        Ok(looked)
+        let pages = self.parts.store.board_columns(query).await?;
+        let pages = pages.into_iter().filter(|page| page.column == Column::Review);
+        Ok(pages.flat_map(|page| page.rows).collect())
     }
 
     /// All items, arranged. Each source is one or two statements; none of them depends on the number of tasks on the
@@ -226,11 +258,11 @@ impl Engine {
         let mut items = self.items_of_runs(op, project, now).await?;
         items.extend(self.items_of_silence(op, project).await?);
         items.extend(self.items_of_review(op, &looked.review, depth).await?);
+        items.extend(looked.counted.iter().map(counted_item));
         items.extend(self.items_of_blocks(op, project).await?);
         let known: HashSet<TaskId> =
             items.iter().filter_map(|item| Some(item.task.as_ref()?.id)).collect();
-        let failing = looked.working.iter().chain(&looked.review);
-        let failing = failing.filter(|row| has_failing(&row.task.checks)).take(STREAKS_LOOKED_AT);
+        let failing = looked.failing.iter().take(STREAKS_LOOKED_AT);
         let failing =
             failing.filter(|row| depth.asks_cause(&row.task) || !known.contains(&row.task.id));
         items.extend(self.items_of_streaks(op, failing).await?);
@@ -530,6 +562,18 @@ fn review_item(row: &BoardRow, card: &Card, foreseen: usize) -> InboxItem {
         }
     };
     InboxItem { task: Some(named(task)), actor, since, deadline: None, fact }
+}
+
+/// The item of a task in review that only counts.
+fn counted_item(row: &ReviewRow) -> InboxItem {
+    let task = InboxTask { id: row.id, name: row.name, title: String::new(), phase: Phase::Review };
+    InboxItem {
+        task: Some(task),
+        actor: None,
+        since: row.phase_at,
+        deadline: None,
+        fact: InboxFact::Review { checks: 0, passed: 0, for_person: 0 },
+    }
 }
 
 /// The few columns of a task that an item shows.

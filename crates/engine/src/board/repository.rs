@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::{NamedRepo, OrNotFound as _};
 use callboard_domain::relay::spec;
 use callboard_store::{OwnedRepo, Project};
 
@@ -119,7 +119,7 @@ impl Engine {
             Some(id) => self.parts.store.project_of_repo(&op.principal.org, id).await?,
             None => None,
         };
-        found.ok_or_else(|| Refusal::invalid(format!("repository not found: {named}")).into())
+        Ok(found.or_not_found(&NamedRepo(named))?)
     }
 }
 

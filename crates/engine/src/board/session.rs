@@ -41,7 +41,7 @@ pub struct SessionFound {
 }
 
 /// Why a session failed. Words are for the caller.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum SessionFault {
     #[error("{0}")]
     NoWorkspace(String),
@@ -50,6 +50,34 @@ pub enum SessionFault {
     OtherWorktree(String),
     #[error("{0}")]
     Failed(String),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl SessionFault {
+    fn failed(fault: impl std::error::Error) -> Self {
+        Self::Failed(fault.to_string())
+    }
+
+    fn no_repo() -> Self {
+        Self::NoWorkspace(WorktreeFault::NoRepo.to_string())
+    }
+}
+
+impl From<Refusal> for SessionFault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Engine(refusal.into())
+    }
+}
+
+impl From<WorkspaceFault> for SessionFault {
+    fn from(fault: WorkspaceFault) -> Self {
+        match fault {
+            WorkspaceFault::Engine(error) => Self::Engine(error),
+            WorkspaceFault::Worktree(WorktreeFault::NoRepo) => Self::no_repo(),
+            WorkspaceFault::Worktree(fault) => Self::failed(fault),
+        }
+    }
 }
 
 impl Engine {
@@ -60,7 +88,7 @@ impl Engine {
         task: TaskId,
         reuse: bool,
         worktree: Option<&str>,
-    ) -> Result<Result<SessionMade, SessionFault>, EngineError> {
+    ) -> Result<SessionMade, SessionFault> {
         op.principal.judge_on(op.tool, task)?;
         op.principal.judge_one_client(op.tool)?;
         let org = &op.principal.org;
@@ -75,43 +103,31 @@ impl Engine {
         // Judged before anything is made; the transaction judges again.
         session_gate(&self.parts.policy, &ground, &op.principal.actor, &agent, now)?;
         let Some(shop) = &self.parts.workshop else {
-            return Ok(Err(SessionFault::NoWorkspace(WorkspaceFault::NoRepo.to_string())));
+            return Err(SessionFault::no_repo());
         };
         if let Some(named) = worktree {
-            match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+            match self.workspace_find(org, &seen.record.task, &seen.card).await {
                 Ok(parts) if is_one_of(&parts, named) => {}
-                Ok(_) | Err(WorktreeFault::Elsewhere { .. }) => {
-                    return Ok(Err(SessionFault::OtherWorktree(named.to_owned())));
+                Ok(_) | Err(WorkspaceFault::Worktree(WorktreeFault::Elsewhere { .. })) => {
+                    return Err(SessionFault::OtherWorktree(named.to_owned()));
                 }
-                Err(fault) => return Ok(Err(SessionFault::Failed(fault.to_string()))),
+                Err(fault) => return Err(fault.into()),
             }
         }
-        let parts = match self.workspace_make(org, &seen.record.task, &seen.card).await? {
-            Ok(parts) => parts,
-            Err(fault @ WorkspaceFault::NoRepo) => {
-                return Ok(Err(SessionFault::NoWorkspace(fault.to_string())));
-            }
-            Err(fault @ WorkspaceFault::Failed(_)) => {
-                return Ok(Err(SessionFault::Failed(fault.to_string())));
-            }
-        };
-        if let Err(fault) = self.workspace_ready_for(op, &seen.record.task, &parts).await {
-            return Ok(Err(SessionFault::Failed(fault.to_string())));
-        }
+        let parts = self.workspace_make(org, &seen.record.task, &seen.card).await?;
+        let ready = self.workspace_ready_for(op, &seen.record.task, &parts).await;
+        ready.map_err(SessionFault::failed)?;
         let places: Vec<Worktree> = parts.into_iter().filter_map(|part| part.worktree).collect();
         // Without `reuse` the caller wants a fresh terminal; the old one would otherwise be found again below.
-        if !reuse && let Err(fault) = self.session_close(&places, task).await {
-            return Ok(Err(SessionFault::Failed(fault.to_string())));
+        if !reuse {
+            self.session_close(&places, task).await.map_err(SessionFault::failed)?;
         }
         let Some(place) = places.first().cloned() else {
-            return Ok(Err(SessionFault::NoWorkspace(WorkspaceFault::NoRepo.to_string())));
+            return Err(SessionFault::no_repo());
         };
         let open = shop.pairs.pair_find(&place, &task.to_string()).await;
         let order = self.pair_order(op, shop, &seen, &place, open).await?;
-        let session = match shop.pairs.pair_open(order).await {
-            Ok(session) => session,
-            Err(fault) => return Ok(Err(SessionFault::Failed(fault.to_string()))),
-        };
+        let session = shop.pairs.pair_open(order).await.map_err(SessionFault::failed)?;
         let already_exists = session.already_exists;
         if !already_exists || live_pair(&seen.record).is_none() {
             let begin = SessionBegin {
@@ -127,10 +143,10 @@ impl Engine {
                 if let Err(fault) = self.session_close(&places, task).await {
                     tracing::warn!(%fault, %task, "cannot end a session");
                 }
-                return Err(error);
+                return Err(error.into());
             }
         }
-        Ok(Ok(SessionMade { session, worktree: place, already_exists }))
+        Ok(SessionMade { session, worktree: place, already_exists })
     }
 
     /// The session of a task. A task that does not exist has none. Git is not asked.
@@ -156,11 +172,7 @@ impl Engine {
 
     /// Ends a task's session; returns whether there was one. The end is written first: if the call comes from within
     /// the session, the end of the terminal ends the caller. Git is not asked, so a session ends even while git fails.
-    pub async fn session_kill(
-        &self,
-        op: &OpContext,
-        task: TaskId,
-    ) -> Result<Result<bool, SessionFault>, EngineError> {
+    pub async fn session_kill(&self, op: &OpContext, task: TaskId) -> Result<bool, SessionFault> {
         op.principal.judge_on(op.tool, task)?;
         op.principal.judge_one_client(op.tool)?;
         let seen = self.card_get(op, task).await?.it;
@@ -168,9 +180,8 @@ impl Engine {
         let places = self.workspace_places(org, &seen.record.task, &seen.card).await?;
         let was_held = live_pair(&seen.record).is_some();
         self.act(&op.unkeyed(), Command::SessionEnd { task }).await?;
-        let closed = self.session_close(&places, task).await;
-        let closed = closed.map(|was_open| was_open || was_held);
-        Ok(closed.map_err(|fault| SessionFault::Failed(fault.to_string())))
+        let was_open = self.session_close(&places, task).await.map_err(SessionFault::failed)?;
+        Ok(was_open || was_held)
     }
 
     /// Ends the terminal of a session whose attempt ended with a change of its task. A failure is only logged: the

@@ -117,16 +117,28 @@ impl Engine {
         org: &str,
         task: &Task,
         card: &Card,
-    ) -> Result<Result<Vec<WorkspacePart>, WorktreeFault>, EngineError> {
+    ) -> Result<Vec<WorkspacePart>, WorkspaceFault> {
         let mut parts = Vec::new();
         for (part, found) in self.workspace_parts(org, task, card).await? {
-            match found {
-                Ok(()) if part.worktree.is_some() => parts.push(part),
-                Ok(()) => {}
-                Err(fault) => return Ok(Err(fault)),
+            found?;
+            if part.worktree.is_some() {
+                parts.push(part);
             }
         }
-        Ok(Ok(parts))
+        Ok(parts)
+    }
+
+    /// As `workspace_find`, for a caller that goes on without worktrees: none if git fails.
+    pub(crate) async fn worktrees_known(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Vec<WorkspacePart>, EngineError> {
+        match self.workspace_find(org, task, card).await {
+            Err(WorkspaceFault::Worktree(_)) => Ok(Vec::new()),
+            found => Ok(found?),
+        }
     }
 
     /// A worktree in every repository on this machine, made where there is none; the primary one first.
@@ -135,18 +147,14 @@ impl Engine {
         org: &str,
         task: &Task,
         card: &Card,
-    ) -> Result<Result<Vec<WorkspacePart>, WorkspaceFault>, EngineError> {
-        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+    ) -> Result<Vec<WorkspacePart>, WorkspaceFault> {
+        let Some(shop) = &self.parts.workshop else { return Err(WorktreeFault::NoRepo.into()) };
         let settings = self.board_settings(org).await?;
         let mut made = Vec::new();
         for (mut part, found) in self.workspace_parts(org, task, card).await? {
-            if let Err(fault) = found {
-                return Ok(Err(fault.into()));
-            }
-            match self.is_git_here(&part.repo).await {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(fault) => return Ok(Err(fault.into())),
+            found?;
+            if !self.is_git_here(&part.repo).await? {
+                continue;
             }
             if part.worktree.is_none() {
                 let (name, branch) = place_of(task, card);
@@ -158,14 +166,11 @@ impl Engine {
                     base_from: base_from(settings.base_ref),
                     fetch: settings.auto_sync_base_branch,
                 };
-                match shop.worktrees.worktree_make(order).await {
-                    Ok(made) => part.worktree = Some(made.worktree),
-                    Err(fault) => return Ok(Err(fault.into())),
-                }
+                part.worktree = Some(shop.worktrees.worktree_make(order).await?.worktree);
             }
             made.push(part);
         }
-        Ok(if made.is_empty() { Err(WorkspaceFault::NoRepo) } else { Ok(made) })
+        if made.is_empty() { Err(WorktreeFault::NoRepo.into()) } else { Ok(made) }
     }
 
     /// Makes the worktrees of a task ready for work, one after the other; the answer is the primary one's. Every kind
@@ -233,9 +238,9 @@ impl Engine {
         seen: &CardSeen,
     ) -> Result<bool, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(false) };
-        let parts = match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+        let parts = match self.workspace_find(org, &seen.record.task, &seen.card).await {
             Ok(parts) => parts,
-            Err(fault) => return not_known_merged(fault),
+            Err(fault) => return not_known_merged(fault.of_worktree()?),
         };
         for part in &parts {
             let Some(place) = &part.worktree else { continue };
@@ -412,10 +417,12 @@ fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
     match fault {
         WorktreeFault::Elsewhere { .. }
         | WorktreeFault::NoBranch(_)
+        | WorktreeFault::NoCommit
         | WorktreeFault::BadBranch(_)
         | WorktreeFault::BadName(_)
         | WorktreeFault::Unrelated => Ok(true),
-        WorktreeFault::NotChanged(_)
+        WorktreeFault::NoRepo
+        | WorktreeFault::NotChanged(_)
         | WorktreeFault::BadCommit(_)
         | WorktreeFault::Unreachable(_)
         | WorktreeFault::NotReady(_)

@@ -255,14 +255,18 @@ impl Engine {
         let CardSeen { record, card } = seen;
         let org = &op.principal.org;
         let nowhere = |words: String| Some((WorkPlace::default(), Some(words)));
-        if let Err(fault) = self.epic_branch_make(org, seen).await? {
+        if let Err(fault) = self.epic_branch_make(org, seen).await {
+            let fault = fault.of_worktree()?;
             tracing::warn!(task = %record.task.id, %fault, "cannot create the branch of an epic");
             return Ok(nowhere(fault.to_string()));
         }
-        let parts = match self.workspace_make(org, &record.task, card).await? {
+        let parts = match self.workspace_make(org, &record.task, card).await {
             Ok(parts) => parts,
-            Err(WorkspaceFault::NoRepo) => return Ok(Some((WorkPlace::default(), None))),
-            Err(fault @ WorkspaceFault::Failed(_)) => {
+            Err(WorkspaceFault::Worktree(WorktreeFault::NoRepo)) => {
+                return Ok(Some((WorkPlace::default(), None)));
+            }
+            Err(fault) => {
+                let fault = fault.of_worktree()?;
                 tracing::warn!(task = %record.task.id, %fault, "cannot create the worktree of a worker");
                 return Ok(nowhere(fault.to_string()));
             }
@@ -300,10 +304,10 @@ impl Engine {
         &self,
         org: &str,
         seen: &CardSeen,
-    ) -> Result<Result<(), WorktreeFault>, EngineError> {
-        let Some(shop) = &self.parts.workshop else { return Ok(Ok(())) };
+    ) -> Result<(), WorkspaceFault> {
+        let Some(shop) = &self.parts.workshop else { return Ok(()) };
         let (Some(branch), Some(epic)) = (&seen.card.base_branch, seen.record.task.parent) else {
-            return Ok(Ok(()));
+            return Ok(());
         };
         let settings = self.board_settings(org).await?;
         for repo in self.repos_here(org, seen.record.task.project).await? {
@@ -314,11 +318,9 @@ impl Engine {
                 base_from: base_from(settings.base_ref),
                 fetch: settings.auto_sync_base_branch,
             };
-            if let Err(fault) = shop.worktrees.branch_make(order).await {
-                return Ok(Err(fault));
-            }
+            shop.worktrees.branch_make(order).await?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Assigns a task to a worker on an agent's request. Returns the task.

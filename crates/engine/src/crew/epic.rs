@@ -48,10 +48,14 @@ pub struct EpicMoved {
 }
 
 /// Why a file cannot be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum EpicFileFault {
+    #[error("the task has no worktree")]
     NoWorktree,
-    File(FileFault),
+    #[error(transparent)]
+    File(#[from] FileFault),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
 /// The state of a task in a crew's words.
@@ -251,7 +255,7 @@ impl Engine {
     async fn is_behind(&self, org: &str, row: &CardRow) -> Result<bool, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(false) };
         let looked = async {
-            for part in self.workspace_find(org, &row.task, &row.card).await?? {
+            for part in self.workspace_find(org, &row.task, &row.card).await? {
                 let Some(place) = &part.worktree else { continue };
                 if !shop.worktrees.worktree_state(place, &part.target).await?.holds_target {
                     return Ok(true);
@@ -341,8 +345,10 @@ impl Engine {
         task: TaskId,
     ) -> Result<Vec<WorkspaceDiff>, EngineError> {
         let seen = self.epic_task_of(op, by, task).await?.it;
-        let diffs = self.workspace_diff(op, &seen, true).await?;
-        diffs.map_err(|fault| EngineError::Git(fault.to_string()))
+        match self.workspace_diff(op, &seen, true).await {
+            Ok(diffs) => Ok(diffs),
+            Err(fault) => Err(EngineError::Git(fault.of_worktree()?.to_string())),
+        }
     }
 
     /// A file in the worktree of a task of an epic.
@@ -352,17 +358,16 @@ impl Engine {
         by: &Agent,
         task: TaskId,
         path: &str,
-    ) -> Result<Result<String, EpicFileFault>, EngineError> {
+    ) -> Result<String, EpicFileFault> {
         let seen = self.epic_task_of(op, by, task).await?.it;
         let CardSeen { record, card } = &seen;
-        let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
-        let place = found?.into_iter().find_map(|part| part.worktree);
+        let found = self.workspace_find(&op.principal.org, &record.task, card).await;
+        let place = found.map_err(EngineError::from)?.into_iter().find_map(|part| part.worktree);
         let (Some(shop), Some(place)) = (&self.parts.workshop, place) else {
-            return Ok(Err(EpicFileFault::NoWorktree));
+            return Err(EpicFileFault::NoWorktree);
         };
         let bytes_max = self.parts.crew.file_bytes_max;
-        let read = shop.worktrees.file_read(&place.path, path, bytes_max).await;
-        Ok(read.map_err(EpicFileFault::File))
+        Ok(shop.worktrees.file_read(&place.path, path, bytes_max).await?)
     }
 }
 

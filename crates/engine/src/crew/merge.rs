@@ -151,8 +151,7 @@ impl Engine {
         let Some(shop) = self.parts.workshop.as_ref().filter(|_| !pull.head.is_empty()) else {
             return Ok(false);
         };
-        let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
-        for part in found? {
+        for part in self.workspace_find(org, &seen.record.task, &seen.card).await? {
             let Some(place) = part.worktree.filter(|place| review::may_go_on(pull, &place.branch))
             else {
                 continue;
@@ -172,8 +171,7 @@ impl Engine {
         seen: &CardSeen,
     ) -> Result<Pull, EngineError> {
         let CardSeen { record, card } = seen;
-        let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
-        for part in found? {
+        for part in self.workspace_find(&op.principal.org, &record.task, card).await? {
             if let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) {
                 let words = leftovers(record.task.id);
                 shop.worktrees.leftovers_commit(place, &words).await?;
@@ -293,8 +291,9 @@ impl Engine {
             body: description.unwrap_or_else(|| summary(&tasks)),
             may_rewrite: false,
         };
-        let pull = match self.pull_open_for_task(op, draft).await? {
+        let pull = match self.pull_open_for_task(op, draft).await {
             Ok(pull) => pull,
+            Err(PullFault::Engine(error)) => return Err(error),
             Err(PullFault::NoBranch(_)) => return Err(merge::no_changes().into()),
             Err(fault) => return Err(EngineError::Internal(fault.to_string())),
         };
@@ -396,7 +395,7 @@ impl Engine {
         for EpicTask { row, .. } in tasks {
             let tidied = async {
                 let found = self.workspace_find(&op.principal.org, &row.task, &row.card).await?;
-                Ok::<_, EngineError>(self.workspace_remove(&row.task, &found?).await?)
+                Ok::<_, EngineError>(self.workspace_remove(&row.task, &found).await?)
             };
             match tidied.await {
                 Ok(kept) if kept.is_empty() => {}

@@ -160,8 +160,9 @@ impl Engine {
             body: format!("{}\n\nCallboard task: {}\n", record.body.trim_end(), record.task.id),
             may_rewrite: card.workspace.is_some(),
         };
-        match self.pull_open_for_task(op, draft).await? {
+        match self.pull_open_for_task(op, draft).await {
             Ok(pull) => Ok(pull),
+            Err(PullFault::Engine(error)) => Err(error),
             Err(PullFault::NoRepo | PullFault::NoBranch(_)) => Err(merge::no_branch().into()),
             Err(PullFault::Refused(words)) => Err(EngineError::Internal(words)),
         }
@@ -175,7 +176,7 @@ impl Engine {
     ) -> Result<(String, String), EngineError> {
         let CardSeen { record, card } = seen;
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
-        let part = found?.into_iter().next();
+        let part = found.into_iter().next();
         let worktree = part.map(|part| (part.target, part.worktree.map(|place| place.branch)));
         let of_attempt = record.newest.as_ref().and_then(|newest| newest.branch.clone());
         let usual = || place_of(&record.task, card).1.new;

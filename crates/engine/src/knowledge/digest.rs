@@ -5,13 +5,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
+use callboard_domain::knowledge::{KnowledgeId, KnowledgeUse};
 use callboard_domain::task::TaskRecord;
+use callboard_domain::task::attempt::Attempt;
 use callboard_domain::time::Timestamp;
 use callboard_store::knowledge::{KnowledgeHit, KnowledgeQuery, KnowledgeVersion, QueryVector};
 
 use crate::Engine;
-use crate::context::{OpContext, Scope};
+use crate::context::{OpContext, Principal, Scope};
 
 /// How many words of a body go into the query of a task.
 const BODY_WORDS: usize = 40;
@@ -69,7 +72,14 @@ pub struct Digest {
 
 /// Cached digests. An entry holds while neither the task nor the knowledge changes.
 #[derive(Default)]
-pub(crate) struct Digests(Mutex<HashMap<(Arc<str>, TaskId), CachedDigest>>);
+pub(crate) struct Digests {
+    made: Mutex<HashMap<(Arc<str>, TaskId), CachedDigest>>,
+    /// The entries that an actor was shown with a task. The actor's claim says which attempt they are for.
+    handed: Mutex<HashMap<Handed, Vec<KnowledgeId>>>,
+}
+
+/// A task that an actor was shown, in an org.
+type Handed = (Arc<str>, TaskId, Actor);
 
 struct CachedDigest {
     updated_at: Timestamp,
@@ -79,7 +89,21 @@ struct CachedDigest {
 
 impl Digests {
     fn kept(&self) -> MutexGuard<'_, HashMap<(Arc<str>, TaskId), CachedDigest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand(&self, org: &Arc<str>, task: TaskId, actor: &Actor, digest: &Digest) {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        if handed.len() >= KEPT_MAX {
+            handed.clear();
+        }
+        let entries = digest.references.iter().map(|hit| hit.entry.id).collect();
+        handed.insert((org.clone(), task, actor.clone()), entries);
+    }
+
+    fn take(&self, org: &Arc<str>, task: TaskId, actor: &Actor) -> Vec<KnowledgeId> {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.remove(&(org.clone(), task, actor.clone())).unwrap_or_default()
     }
 
     fn find(
@@ -146,6 +170,29 @@ impl Engine {
             *digest = made.next();
         }
         digests.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// As `knowledge_digest`, for a caller that may take one of the tasks: `knowledge_taken` notes the use.
+    pub async fn knowledge_hand(&self, op: &OpContext, tasks: &[DigestTask]) -> Vec<Digest> {
+        let digests = self.knowledge_digest(op, tasks).await;
+        let Principal { org, actor, .. } = &op.principal;
+        for (task, digest) in tasks.iter().zip(&digests) {
+            self.digests.hand(org, task.task, actor, digest);
+        }
+        digests
+    }
+
+    /// Notes that an attempt works with the digest that this process handed to its actor. Never fails: an attempt
+    /// does not depend on the note.
+    pub async fn knowledge_taken(&self, op: &OpContext, attempt: &Attempt) {
+        let given = self.digests.take(&op.principal.org, attempt.task, &attempt.actor);
+        let uses = KnowledgeUse::of(attempt, &given, self.parts.store.now());
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.parts.store.knowledge_use(uses).await {
+            tracing::warn!(%error, "uses of knowledge are not noted");
+        }
     }
 
     /// Embeds all tasks in one batch, then searches one by one.

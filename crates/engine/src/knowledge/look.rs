@@ -4,7 +4,9 @@
 use callboard_domain::actor::Actor;
 use callboard_domain::event::EventName;
 use callboard_domain::ids::TaskId;
-use callboard_domain::knowledge::{HITS_MAX, KnowledgeAsk, KnowledgeEntry, KnowledgeId};
+use callboard_domain::knowledge::{
+    HITS_MAX, KnowledgeAsk, KnowledgeEntry, KnowledgeId, KnowledgeUse,
+};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_store::BackQuery;
@@ -38,6 +40,9 @@ impl KnowledgeForce {
     }
 }
 
+/// How many uses of an entry a list names.
+pub const USES_SHOWN: usize = 3;
+
 /// An entry in a list.
 #[derive(Clone, Debug)]
 pub struct KnowledgeLine {
@@ -50,6 +55,10 @@ pub struct KnowledgeLine {
     pub task: Option<Task>,
     /// The entry that took its place.
     pub newer: Option<KnowledgeEntry>,
+    /// The newest uses with their tasks, at most `USES_SHOWN`.
+    pub uses: Vec<(KnowledgeUse, Task)>,
+    /// Whether more tasks used the entry.
+    pub has_more_uses: bool,
 }
 
 /// What is known about a query, or the newest entries without one.
@@ -126,7 +135,18 @@ impl Engine {
                 Some(newer) => store.knowledge(org, newer).await?,
                 None => None,
             };
-            lines.push(KnowledgeLine { entry, score, snippet, task, newer });
+            let (uses, has_more_uses) = (Vec::new(), false);
+            lines.push(KnowledgeLine { entry, score, snippet, task, newer, uses, has_more_uses });
+        }
+        let entries_shown = lines.iter().map(|line| line.entry.id).collect();
+        for used in store.knowledge_uses(entries_shown, USES_SHOWN + 1).await? {
+            let line = lines.iter_mut().find(|line| line.entry.id == used.entry);
+            let Some(line) = line else { continue };
+            if line.uses.len() == USES_SHOWN {
+                line.has_more_uses = true;
+            } else if let Some(task) = self.task_if(org, Some(used.task)).await? {
+                line.uses.push((used, task));
+            }
         }
         let is_words_only = self.parts.embedder.is_none();
         let it = KnowledgeLook { lines, counts, entries, is_words_only, is_degraded };

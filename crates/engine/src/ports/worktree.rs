@@ -107,15 +107,6 @@ pub trait Worktrees: Send + Sync {
         target: &str,
     ) -> Result<Vec<WorkCommit>, WorktreeFault>;
 
-    /// Lines of a changed file as it is now; numbers begin with 1. No more than 1,000 lines.
-    async fn worktree_lines(
-        &self,
-        worktree: &Worktree,
-        target: &str,
-        path: &str,
-        lines: RangeInclusive<u32>,
-    ) -> Result<FileLines, WorktreeFault>;
-
     /// The newest commit of the work that changed these lines of a file, as they were in the commit `since`. `None`
     /// where no commit did, and where the branch was rebased since.
     async fn lines_changed_in(
@@ -470,16 +461,6 @@ pub enum ChangeStatus {
     Retyped,
 }
 
-/// Lines of a file, with their place in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileLines {
-    /// The number of the first line.
-    pub first: u32,
-    pub lines: Vec<String>,
-    /// All lines of the file.
-    pub total: u32,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeRemoved {
     pub folder: Removal,
@@ -507,15 +488,22 @@ pub enum Rebased {
     },
 }
 
+/// What to do about a repository without a commit.
+pub const FIRST_COMMIT: &str = "git commit --allow-empty -m first";
+
 /// Why git refused. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorktreeFault {
+    #[error("the project has no git repository on this machine")]
+    NoRepo,
     #[error("{0:?} cannot name a folder: use letters, digits, '.', '_' and '-'")]
     BadName(String),
     #[error("{0:?} is not a valid branch name")]
     BadBranch(String),
     #[error("there is neither a branch {0} nor origin/{0}")]
     NoBranch(String),
+    #[error("the repository has no commit yet, and a worktree starts from one: {}", FIRST_COMMIT)]
+    NoCommit,
     /// Another branch is checked out there, or a rebase is under way.
     #[error("the worktree is not on its branch {branch} but on {stands_on}")]
     Elsewhere { branch: String, stands_on: String },

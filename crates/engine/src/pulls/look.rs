@@ -20,6 +20,16 @@ pub struct PullLook {
     pub outlook: Result<MergeOutlook, String>,
 }
 
+/// Why the changes of a pull request are not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum PullLookFault {
+    /// Git on this machine does not know them; in words for the caller.
+    #[error("{0}")]
+    Unknown(String),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
 /// How a caller names a pull request.
 #[derive(Clone, Debug)]
 pub enum PullNamed {
@@ -69,15 +79,15 @@ impl Engine {
         op: &OpContext,
         pull: &Pull,
         patch: bool,
-    ) -> Result<Result<PullLook, String>, EngineError> {
+    ) -> Result<PullLook, PullLookFault> {
         let Some(shop) = &self.parts.workshop else {
-            return Ok(Err("this server touches no repositories".into()));
+            return Err(PullLookFault::Unknown("this server touches no repositories".into()));
         };
         let mut why = "the repository of this pull request is not on this machine".to_owned();
         let repos = match self.pull_repos(op, pull).await {
             Ok(repos) => repos,
-            Err(EngineError::Git(words)) => return Ok(Err(words)),
-            Err(error) => return Err(error),
+            Err(EngineError::Git(words)) => return Err(PullLookFault::Unknown(words)),
+            Err(error) => return Err(error.into()),
         };
         for repo in repos {
             let diff = shop.worktrees.branch_diff(&repo, &pull.branch, &pull.base, patch).await;
@@ -85,12 +95,12 @@ impl Engine {
                 Ok(diff) => {
                     let outlook = shop.merges.merge_outlook(&repo, &pull.branch, &pull.base).await;
                     let outlook = outlook.map_err(|fault| fault.to_string());
-                    return Ok(Ok(PullLook { diff, outlook }));
+                    return Ok(PullLook { diff, outlook });
                 }
                 Err(fault) => why = fault.to_string(),
             }
         }
-        Ok(Err(why))
+        Err(PullLookFault::Unknown(why))
     }
 
     /// The repositories on this machine that may have its branches.

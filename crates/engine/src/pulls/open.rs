@@ -4,6 +4,7 @@ use callboard_domain::board::project::ProjectRepo;
 use callboard_domain::command::{Command, PullOpen};
 use callboard_domain::ids::TaskId;
 use callboard_domain::pulls::{LOCAL, Pull};
+use callboard_domain::refusal::Refusal;
 use callboard_store::PullQuery;
 
 use crate::context::OpContext;
@@ -27,7 +28,7 @@ pub struct PullDraft {
 }
 
 /// Why no pull request is open; nothing was changed. Words are for the caller.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum PullFault {
     #[error("the project has no git repository on this machine")]
     NoRepo,
@@ -35,6 +36,14 @@ pub enum PullFault {
     NoBranch(String),
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<Refusal> for PullFault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Engine(refusal.into())
+    }
 }
 
 impl Engine {
@@ -44,14 +53,11 @@ impl Engine {
         &self,
         op: &OpContext,
         draft: PullDraft,
-    ) -> Result<Result<Pull, PullFault>, EngineError> {
+    ) -> Result<Pull, PullFault> {
         op.principal.judge_on(op.tool, draft.task)?;
         let task = self.task_get(op, draft.task).await?.it.task;
         let repos = self.repos_here(&op.principal.org, task.project).await?;
-        let branch = match self.branch_share(&repos, &draft).await? {
-            Ok(branch) => branch,
-            Err(fault) => return Ok(Err(fault)),
-        };
+        let branch = self.branch_share(&repos, &draft).await?;
         let mut open = PullOpen {
             task: draft.task,
             forge: LOCAL.into(),
@@ -64,18 +70,15 @@ impl Engine {
             machine: Some(self.parts.machine.clone()),
         };
         if let Some(kind) = self.parts.runs.forge {
-            let project = match project(kind, &branch) {
-                Ok(project) => project,
-                Err(words) => return Ok(Err(PullFault::Refused(words))),
-            };
+            let project = project(kind, &branch).map_err(PullFault::Refused)?;
             let Some(forge) = &self.parts.forge else {
-                return Ok(Err(PullFault::Refused("this server is connected to no forge".into())));
+                return Err(PullFault::Refused("this server is connected to no forge".into()));
             };
             let PullDraft { branch, base, title, body, .. } = draft.clone();
             let new = NewPull { project: project.clone(), branch, base, title, body };
             let opened = match forge.open(kind, &new).await {
                 Ok(opened) => opened,
-                Err(fault) => return lasting(fault).map(|words| Err(PullFault::Refused(words))),
+                Err(fault) => return Err(PullFault::Refused(lasting(fault)?)),
             };
             open.forge = word(kind).into();
             open.repo = project;
@@ -89,7 +92,7 @@ impl Engine {
         };
         let found = self.pulls_of_task(op, draft.task).await?.into_iter().find(of_draft);
         // It may have been merged or closed in between.
-        Ok(found.ok_or_else(|| PullFault::Refused("the pull request is not open any more".into())))
+        found.ok_or_else(|| PullFault::Refused("the pull request is not open any more".into()))
     }
 
     /// The pull requests of a task, newest first.
@@ -123,9 +126,9 @@ impl Engine {
         &self,
         repos: &[ProjectRepo],
         draft: &PullDraft,
-    ) -> Result<Result<Branch, PullFault>, EngineError> {
+    ) -> Result<Branch, PullFault> {
         let Some(shop) = self.parts.workshop.as_ref().filter(|_| !repos.is_empty()) else {
-            return Ok(Err(PullFault::NoRepo));
+            return Err(PullFault::NoRepo);
         };
         for repo in repos {
             let order = ShareOrder {
@@ -136,15 +139,15 @@ impl Engine {
                 may_rewrite: draft.may_rewrite,
             };
             match shop.worktrees.branch_share(order).await {
-                Ok(branch) => return Ok(Ok(branch)),
+                Ok(branch) => return Ok(branch),
                 Err(WorktreeFault::NoBranch(name)) if name == draft.branch => {}
                 Err(fault @ WorktreeFault::Unreachable(_)) => {
-                    return Err(EngineError::Unavailable(fault.to_string()));
+                    return Err(EngineError::Unavailable(fault.to_string()).into());
                 }
-                Err(fault) => return Ok(Err(PullFault::Refused(fault.to_string()))),
+                Err(fault) => return Err(PullFault::Refused(fault.to_string())),
             }
         }
-        Ok(Err(PullFault::NoBranch(draft.branch.clone())))
+        Err(PullFault::NoBranch(draft.branch.clone()))
     }
 }
 

@@ -25,9 +25,10 @@ impl Engine {
     pub async fn pulls_call_off(&self) -> Result<usize, EngineError> {
         let mut done = 0;
         for PullOf { org, pull } in self.pulls_in_turn(PullsOf::Unwanted).await? {
-            match self.pull_call_off(&org, &pull).await? {
+            match self.pull_call_off(&org, &pull).await {
                 Ok(told) => done += usize::from(told),
-                Err(fault) => {
+                Err(CallOffFault::Engine(error)) => return Err(error),
+                Err(CallOffFault::Forge(fault)) => {
                     tracing::warn!(url = pull.url, %fault, "cannot call off an auto-merge yet");
                 }
             }
@@ -45,22 +46,23 @@ impl Engine {
             if !(pull.is_open() && pull.is_revoked) {
                 continue;
             }
-            if let Err(fault) = self.pull_call_off(&op.principal.org, &pull).await? {
-                let words =
-                    format!("{} may still be merged as it is: {}", pull.url, lasting(fault)?);
-                return Err(EngineError::Internal(words));
+            match self.pull_call_off(&op.principal.org, &pull).await {
+                Ok(_) => {}
+                Err(CallOffFault::Engine(error)) => return Err(error),
+                Err(CallOffFault::Forge(fault)) => {
+                    let why = lasting(fault)?;
+                    let words = format!("{} may still be merged as it is: {why}", pull.url);
+                    return Err(EngineError::Internal(words));
+                }
             }
         }
         Ok(())
     }
 
-    async fn pull_call_off(
-        &self,
-        org: &Arc<str>,
-        pull: &Pull,
-    ) -> Result<Result<bool, ForgeFault>, EngineError> {
+    /// Returns whether this call told the forge.
+    async fn pull_call_off(&self, org: &Arc<str>, pull: &Pull) -> Result<bool, CallOffFault> {
         let (Some(kind), Some(forge)) = (kind_of(&pull.forge), &self.parts.forge) else {
-            return Ok(Err(ForgeFault::Unconfigured));
+            return Err(ForgeFault::Unconfigured.into());
         };
         self.pull_step(org, pull, PullStep::Revoked).await?;
         // It may have been approved again meanwhile.
@@ -71,17 +73,25 @@ impl Engine {
             limit: PULLS_MAX,
             ..PullQuery::default()
         };
-        let known = self.parts.store.pulls(query).await?;
+        let known = self.parts.store.pulls(query).await.map_err(EngineError::from)?;
         if !known.iter().any(|known| known.pull.is(pull) && known.pull.is_revoked) {
-            return Ok(Ok(false));
+            return Ok(false);
         }
         let named = ForgeRef { project: pull.repo.clone(), number: pull.number };
-        let step = match forge.call_off(kind, &named).await {
-            Ok(ForgeOff::Open) => PullStep::CalledOff,
-            Ok(ForgeOff::Merged { commit }) => PullStep::Merged { commit, asked: false },
-            Ok(ForgeOff::Closed) => PullStep::Closed,
-            Err(fault) => return Ok(Err(fault)),
+        let step = match forge.call_off(kind, &named).await? {
+            ForgeOff::Open => PullStep::CalledOff,
+            ForgeOff::Merged { commit } => PullStep::Merged { commit, asked: false },
+            ForgeOff::Closed => PullStep::Closed,
         };
-        self.pull_step(org, pull, step).await.map(Ok)
+        Ok(self.pull_step(org, pull, step).await?)
     }
+}
+
+/// Why a merge is not called off yet.
+#[derive(Debug, thiserror::Error)]
+enum CallOffFault {
+    #[error(transparent)]
+    Forge(#[from] ForgeFault),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }

@@ -1,14 +1,14 @@
 //! The changes of a task for a person who reviews them: file by file, since an earlier look, with more lines around a
 //! change. Reads only; git writes nothing.
 
-use std::ops::RangeInclusive;
+use callboard_domain::event::EventName;
+use callboard_domain::ids::TaskId;
+use callboard_store::BackQuery;
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspacePart;
 use crate::context::{OpContext, Scope};
-use crate::ports::{
-    ChangesQuery, FileLines, PatchWish, WorkCommit, Worktree, WorktreeChanges, WorktreeFault,
-};
+use crate::ports::{ChangesQuery, PatchWish, WorkCommit, Worktree, WorktreeChanges, WorktreeFault};
 use crate::review::look::ReviewSeen;
 use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
@@ -34,11 +34,11 @@ impl Engine {
         op: &OpContext,
         card: &CardSeen,
         query: &ChangesQuery,
-    ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
-        match self.parts_with_work(op, card).await? {
-            Ok(parts) => Ok(self.changes_in(parts, query).await),
-            Err(fault) => Ok(Err(fault)),
-        }
+    ) -> Result<Vec<WorkspaceChanges>, WorkspaceFault> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let CardSeen { record, card, .. } = card;
+        let parts = self.workspace_find(&op.principal.org, &record.task, card).await?;
+        Ok(self.changes_in(worked(parts), query).await?)
     }
 
     /// As `workspace_changes`, in the worktrees that a look at the review found before: git is not asked for them again.
@@ -47,7 +47,7 @@ impl Engine {
         op: &OpContext,
         seen: &ReviewSeen,
         query: &ChangesQuery,
-    ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
+    ) -> Result<Vec<WorkspaceChanges>, WorkspaceFault> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         if let Some(commit) = seen.merged_as() {
             return self.merged_changes(op, seen, commit, query).await;
@@ -57,7 +57,7 @@ impl Engine {
             return self.workspace_changes(op, &seen.card, query).await;
         }
         let parts = seen.work.iter().map(|work| work.part.clone()).collect();
-        Ok(self.changes_in(worked(parts), query).await)
+        Ok(self.changes_in(worked(parts), query).await?)
     }
 
     /// The commits of a task's work in each of its repositories, the newest first, then the commit at which the work
@@ -83,39 +83,66 @@ impl Engine {
         Ok(found)
     }
 
-    /// The changes of work that is merged, read from the commit of the merge. The record has the commit of one
-    /// repository; the others are left out.
+    /// The changes of work that is merged, read from the commit of the merge in each repository. A repository in which
+    /// nothing was merged is left out.
     async fn merged_changes(
         &self,
         op: &OpContext,
         seen: &ReviewSeen,
         commit: &str,
         query: &ChangesQuery,
-    ) -> Result<Result<Vec<WorkspaceChanges>, WorkspaceFault>, EngineError> {
-        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+    ) -> Result<Vec<WorkspaceChanges>, WorkspaceFault> {
+        let Some(shop) = &self.parts.workshop else { return Err(WorktreeFault::NoRepo.into()) };
         let CardSeen { record, card, .. } = &seen.card;
-        let mut fault = WorkspaceFault::NoRepo;
+        let commits = self.merge_commits(op, record.task.id, commit).await?;
+        let mut fault = WorktreeFault::NoRepo;
+        let mut found = Vec::new();
         for (part, _) in self.workspace_parts(&op.principal.org, &record.task, card).await? {
             if part.repo.machine != self.parts.machine {
                 continue;
             }
-            match shop.worktrees.commit_changes(&part.repo.path, commit, query).await {
-                Ok(changes) => {
-                    let (name, below) = (part.name(), String::new());
-                    return Ok(Ok(vec![WorkspaceChanges { part, name, below, changes }]));
+            // A commit is known by its hash alone, so each is looked for in each repository.
+            for commit in &commits {
+                match shop.worktrees.commit_changes(&part.repo.path, commit, query).await {
+                    Ok(changes) => {
+                        let (part, name, below) = (part.clone(), part.name(), String::new());
+                        found.push(WorkspaceChanges { part, name, below, changes });
+                        break;
+                    }
+                    Err(missing) => fault = missing,
                 }
-                Err(found) => fault = found.into(),
             }
         }
-        Ok(Err(fault))
+        if found.is_empty() { Err(fault.into()) } else { Ok(found) }
+    }
+
+    /// The commits of a merge, as its event tells of them. Without that event the record's commit is the only one.
+    async fn merge_commits(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        commit: &str,
+    ) -> Result<Vec<String>, EngineError> {
+        let query = BackQuery {
+            names: Some(vec![EventName::ReviewMerged]),
+            task: Some(task),
+            ..BackQuery::of(op.principal.org.clone(), 1)
+        };
+        let events = self.parts.store.events_back(query).await?;
+        let commits = events.iter().flat_map(|event| event.read().merge_commits());
+        let mut commits: Vec<String> = commits.map(str::to_owned).collect();
+        if !commits.iter().any(|known| known == commit) {
+            commits = vec![commit.to_owned()];
+        }
+        Ok(commits)
     }
 
     async fn changes_in(
         &self,
         parts: Vec<WorkedPart>,
         query: &ChangesQuery,
-    ) -> Result<Vec<WorkspaceChanges>, WorkspaceFault> {
-        let Some(shop) = &self.parts.workshop else { return Err(WorkspaceFault::NoRepo) };
+    ) -> Result<Vec<WorkspaceChanges>, WorktreeFault> {
+        let Some(shop) = &self.parts.workshop else { return Err(WorktreeFault::NoRepo) };
         let mut found = Vec::new();
         for WorkedPart { part, worktree, name, below } in parts {
             let mut query = query.clone();
@@ -136,45 +163,9 @@ impl Engine {
             found.push(WorkspaceChanges { part, name, below, changes });
         }
         if let (PatchWish::File(path), true) = (&query.patch, found.is_empty()) {
-            return Err(WorktreeFault::NotChanged(path.clone()).into());
+            return Err(WorktreeFault::NotChanged(path.clone()));
         }
         Ok(found)
-    }
-
-    /// Lines of a changed file as it is now. With several repositories, the path begins with the name of one.
-    pub async fn workspace_lines(
-        &self,
-        op: &OpContext,
-        card: &CardSeen,
-        path: &str,
-        lines: RangeInclusive<u32>,
-    ) -> Result<Result<FileLines, WorkspaceFault>, EngineError> {
-        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
-        let parts = match self.parts_with_work(op, card).await? {
-            Ok(parts) => parts,
-            Err(fault) => return Ok(Err(fault)),
-        };
-        for WorkedPart { part, worktree, below, .. } in parts {
-            let Some(rest) = path.strip_prefix(&below) else { continue };
-            let found = shop.worktrees.worktree_lines(&worktree, &part.target, rest, lines).await;
-            return Ok(found.map_err(Into::into));
-        }
-        Ok(Err(WorktreeFault::NotChanged(path.into()).into()))
-    }
-
-    /// The parts of a workspace that have a worktree.
-    async fn parts_with_work(
-        &self,
-        op: &OpContext,
-        card: &CardSeen,
-    ) -> Result<Result<Vec<WorkedPart>, WorkspaceFault>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksRead)?;
-        let CardSeen { record, card, .. } = card;
-        let parts = match self.workspace_find(&op.principal.org, &record.task, card).await? {
-            Ok(parts) => parts,
-            Err(fault) => return Ok(Err(fault.into())),
-        };
-        Ok(Ok(worked(parts)))
     }
 }
 

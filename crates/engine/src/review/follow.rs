@@ -24,7 +24,14 @@ impl Engine {
         }
         let card = self.card_get(op, task).await?.it;
         let places = self.workspace_get(op, &card).await?;
-        let changes = self.workspace_changes(op, &card, &ChangesQuery::default()).await?;
+        let changes = match self.workspace_changes(op, &card, &ChangesQuery::default()).await {
+            Ok(changes) => Some(changes),
+            Err(fault) => {
+                let fault = fault.of_worktree()?;
+                tracing::debug!(%fault, %task, "cannot tell where draft comments stand now");
+                None
+            }
+        };
         let mut blobs = HashMap::new();
         for part in changes.iter().flatten() {
             for file in &part.changes.files {
@@ -34,7 +41,7 @@ impl Engine {
         let mut seen = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let blob = blobs.get(&draft.comment.path).cloned().flatten();
-            let is_known = changes.is_ok() && draft.comment.side == DiffSide::New;
+            let is_known = changes.is_some() && draft.comment.side == DiffSide::New;
             if !is_known || blob.as_ref() == Some(&draft.comment.blob) {
                 seen.push(DraftSeen::here(draft));
                 continue;

@@ -108,7 +108,7 @@ impl Engine {
         card: &Card,
     ) -> Result<Option<WhyOutlook>, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(None) };
-        let Ok(parts) = self.workspace_find(org, task, card).await? else { return Ok(None) };
+        let parts = self.worktrees_known(org, task, card).await?;
         let mut all = WhyOutlook::default();
         let mut found = None;
         for part in parts {

@@ -181,26 +181,22 @@ impl Engine {
         op: &OpContext,
         card: &CardSeen,
         patches: bool,
-    ) -> Result<Result<Vec<WorkspaceDiff>, WorkspaceFault>, EngineError> {
+    ) -> Result<Vec<WorkspaceDiff>, WorkspaceFault> {
         let places = self.workspace_get(op, card).await?;
         let places: Vec<_> =
             places.into_iter().filter(|seen| !matches!(seen.state, Ok(None))).collect();
         let several = places.len() > 1;
         let mut diffs = Vec::new();
         for WorkspaceSeen { part, name, state } in places {
-            if let Err(fault) = state {
-                return Ok(Err(fault.into()));
-            }
+            state?;
             let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) else {
                 continue;
             };
             let below = patches.then(|| if several { format!("{name}/") } else { String::new() });
-            match shop.worktrees.worktree_diff(place, &part.target, below.as_deref()).await {
-                Ok(diff) => diffs.push(WorkspaceDiff { part, name, diff }),
-                Err(fault) => return Ok(Err(fault.into())),
-            }
+            let diff = shop.worktrees.worktree_diff(place, &part.target, below.as_deref()).await?;
+            diffs.push(WorkspaceDiff { part, name, diff });
         }
-        Ok(Ok(diffs))
+        Ok(diffs)
     }
 }
 

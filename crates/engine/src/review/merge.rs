@@ -20,10 +20,11 @@ use crate::board::workspace::{Workshop, WorkspacePart, leftovers, worktree_of_ta
 use crate::context::{OpContext, PersonVerb};
 use crate::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, PreparedPart, Rebased,
-    Turn, Worktree,
+    Turn, Worktree, WorktreeFault,
 };
 use crate::runs::stop::Stopped;
 use crate::runs::work::WorkWish;
+use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
 
 /// How often a merge is tried whose target moves meanwhile.
@@ -138,9 +139,10 @@ impl Engine {
         {
             return Err(at_work(&seen.record.task, agent, ReviewAction::Merge).into());
         }
-        let (shop, parts) = match self.workshop_of(org, &seen).await? {
+        let (shop, parts) = match self.workshop_of(org, &seen).await {
             Ok(found) => found,
-            Err(words) => {
+            Err(fault) => {
+                let words = fault.of_worktree()?.to_string();
                 let end = ReviewEnd::MergeFailed { words, files: Vec::new() };
                 return Ok(Reviewed { record: seen.record, end });
             }
@@ -344,9 +346,12 @@ impl Engine {
         if let MergeGate::Occupied(agent) = rebase_gate(&seen.record.task, agent)? {
             return Err(at_work(&seen.record.task, agent, ReviewAction::Rebase).into());
         }
-        let (shop, parts) = match self.workshop_of(org, &seen).await? {
+        let (shop, parts) = match self.workshop_of(org, &seen).await {
             Ok(found) => found,
-            Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
+            Err(fault) => {
+                let end = failed(fault.of_worktree()?.to_string());
+                return Ok(Reviewed { record: seen.record, end });
+            }
         };
         let fetch = self.board_settings(org).await?.auto_sync_base_branch;
         let mut onto = Vec::new();
@@ -397,20 +402,16 @@ impl Engine {
         }
     }
 
-    /// The worktrees of a task, or why there are none.
+    /// The worktrees of a task: at least one.
     async fn workshop_of(
         &self,
         org: &str,
         seen: &CardSeen,
-    ) -> Result<Result<(&Workshop, Vec<WorkspacePart>), String>, EngineError> {
-        let none = || Err("the task has no workspace on this machine".to_owned());
-        let Some(shop) = &self.parts.workshop else { return Ok(none()) };
-        let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
-        Ok(match found {
-            Ok(parts) if parts.is_empty() => none(),
-            Ok(parts) => Ok((shop, parts)),
-            Err(fault) => Err(fault.to_string()),
-        })
+    ) -> Result<(&Workshop, Vec<WorkspacePart>), WorkspaceFault> {
+        let none = || WorktreeFault::Failed("the task has no workspace on this machine".into());
+        let shop = self.parts.workshop.as_ref().ok_or_else(none)?;
+        let parts = self.workspace_find(org, &seen.record.task, &seen.card).await?;
+        if parts.is_empty() { Err(none().into()) } else { Ok((shop, parts)) }
     }
 
     async fn settle(

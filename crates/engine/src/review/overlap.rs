@@ -84,7 +84,7 @@ impl Engine {
         let Some(shop) = &self.parts.workshop else { return Vec::new() };
         let found = self.workspace_find(&op.principal.org, &row.task, &row.card).await;
         let mut files = Vec::new();
-        for part in found.into_iter().flatten().flatten() {
+        for part in found.into_iter().flatten() {
             let Some(worktree) = &part.worktree else { continue };
             if let Ok(state) = shop.worktrees.worktree_state(worktree, &part.target).await {
                 let repo = worktree.repo.display().to_string();

@@ -9,7 +9,7 @@ use callboard_domain::command::{Command, RunLease};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::runs::job::{JobKind, JobState};
-use callboard_domain::runs::together::{LEASED_MAX, Waiting, lease_together};
+use callboard_domain::runs::together::{LEASED_MAX, QueuedJob, lease_together};
 use callboard_domain::runs::work::Role;
 use callboard_store::{DueJob, Outcome};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::runs::patch::{LeasedRun, RunPlace};
 use crate::runs::queue::run_of;
-use crate::runs::start::Ground;
+use crate::runs::start::LeasedWork;
 use crate::{Engine, EngineError};
 
 /// How many jobs are looked at in one go.
@@ -42,7 +42,7 @@ impl Leasing {
 
 /// The result of trying to begin a run.
 pub(crate) enum Leased {
-    Begun(Box<Ground>),
+    Begun(Box<LeasedWork>),
     /// Another process has it, or it could not begin.
     Not,
     NoPlace,
@@ -67,7 +67,7 @@ impl Engine {
         // Each org has its own limit.
         let mut full: Vec<(JobKind, Arc<str>)> = Vec::new();
         while !queue.is_empty() {
-            let mut waiting: Vec<Waiting<(JobKind, Arc<str>)>> = Vec::new();
+            let mut waiting: Vec<QueuedJob<(JobKind, Arc<str>)>> = Vec::new();
             for due in &queue {
                 let (group, task) = ((due.job.kind, due.org.clone()), due.job.task);
                 let limit = match waiting.iter().find(|other| other.group == group) {
@@ -75,7 +75,7 @@ impl Engine {
                     None => self.works_max(group.0, &group.1).await?,
                 };
                 let at_work = self.runs.running(group.0);
-                waiting.push(Waiting { group, limit, at_work, task });
+                waiting.push(QueuedJob { group, limit, at_work, task });
             }
             let mut places = lease_together(&waiting, LEASED_MAX).into_iter().peekable();
             let mut asked = Vec::new();
@@ -97,8 +97,8 @@ impl Engine {
             let answers = self.act_all_as_runner(leasings.iter().map(step).collect()).await;
             for (leasing, answer) in leasings.into_iter().zip(answers) {
                 let of = (leasing.due.job.kind, leasing.due.org.clone());
-                let ground = match self.work_leased(leasing, answer).await {
-                    Ok(Leased::Begun(ground)) => ground,
+                let leased = match self.work_leased(leasing, answer).await {
+                    Ok(Leased::Begun(leased)) => leased,
                     Ok(Leased::Not) => continue,
                     Ok(Leased::NoPlace) => {
                         full.push(of);
@@ -112,8 +112,8 @@ impl Engine {
                 let (engine, workers, give_up) = (self.clone(), workers.clone(), give_up.clone());
                 let place = RunPlace::take(self, of.0);
                 running.spawn(async move {
-                    if let Err(error) = engine.work_through(&*workers, &ground, give_up).await {
-                        let job = ground.taken.job;
+                    if let Err(error) = engine.work_through(&*workers, &leased, give_up).await {
+                        let job = leased.taken.job;
                         tracing::warn!(%error, %job, "cannot write down an agent's work");
                     }
                     drop(place);
@@ -199,8 +199,8 @@ impl Engine {
         // A worker of a crew keeps its own name; any other agent is named after its executor and its attempt.
         let agent = if order.role == Role::Crew { order.asked_by.clone() } else { agent };
         let taken = LeasedRun { org: org.clone(), job, fence: run.fence };
-        let ground = Ground { taken, run, order, record, card, settings, executor, agent };
-        Ok(Leased::Begun(ground.into()))
+        let leased = LeasedWork { taken, run, order, record, card, settings, executor, agent };
+        Ok(Leased::Begun(leased.into()))
     }
 }
 

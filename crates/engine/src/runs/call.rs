@@ -7,12 +7,12 @@ use callboard_domain::board::card::ReviewState;
 use callboard_domain::crew::{AgentId, names};
 use callboard_domain::policy::Phase;
 use callboard_domain::runs::work::Role;
-use callboard_domain::runs::work::prompt::{Brief, Post, prompt};
+use callboard_domain::runs::work::prompt::{Brief, CrewPlace, prompt};
 
 use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspacePart;
 use crate::ports::{TerminalWish, WorkCall, Worktree};
-use crate::runs::start::Ground;
+use crate::runs::start::LeasedWork;
 use crate::runs::tell;
 use crate::{Engine, EngineError};
 
@@ -30,16 +30,16 @@ impl Engine {
     /// run.
     pub(crate) async fn work_call(
         &self,
-        ground: &Ground,
+        leased: &LeasedWork,
         parts: &[WorkspacePart],
         left: Duration,
     ) -> Result<WorkCall, EngineError> {
-        let Ground { taken, order, .. } = ground;
+        let LeasedWork { taken, order, .. } = leased;
         let places: Vec<Worktree> = parts.iter().filter_map(|part| part.worktree.clone()).collect();
         let folder = places.first().map(|place| place.path.clone()).unwrap_or_default();
-        let brief = self.brief(ground, parts).await?;
+        let brief = self.brief(leased, parts).await?;
         // A model in the order goes before the board's usual one; an empty name leaves the choice to the executor.
-        let usual = ground.settings.default_model(&ground.executor);
+        let usual = leased.settings.default_model(&leased.executor);
         let model = order.model.as_deref().or(usual).unwrap_or_default().to_owned();
         // Scripts and hooks in the worktree learn from these variables which task they work for.
         let mut variables = vec![
@@ -48,19 +48,19 @@ impl Engine {
             ("CALLBOARD_WORKTREE_PATH".to_owned(), folder.display().to_string()),
         ];
         if order.role == Role::Crew {
-            variables.push(("CALLBOARD_ACTOR".into(), ground.agent.to_string()));
+            variables.push(("CALLBOARD_ACTOR".into(), leased.agent.to_string()));
         }
         let shop = self.parts.workshop.as_ref();
         if let Some(root) = shop.and_then(|shop| shop.root.as_ref()) {
             variables.push(("CALLBOARD_PROJECT_ROOT".into(), root.display().to_string()));
         }
-        let (of_workspace, ports) = self.workspace_variables(&ground.record.task, &folder).await;
+        let (of_workspace, ports) = self.workspace_variables(&leased.record.task, &folder).await;
         variables.extend(of_workspace);
         Ok(WorkCall {
             ports,
             job: taken.job.to_string(),
-            attempt: ground.run.attempt,
-            executor: ground.executor.clone(),
+            attempt: leased.run.attempt,
+            executor: leased.executor.clone(),
             model,
             prompt: prompt(order.role, &brief),
             variables,
@@ -72,17 +72,17 @@ impl Engine {
             },
             door: None,
             timeout: left,
-            terminal: self.terminal(ground),
+            terminal: self.terminal(leased),
         })
     }
 
     /// The terminal of a crew's agent, with a title that says how a person speaks to the agent and leaves it.
-    fn terminal(&self, ground: &Ground) -> Option<TerminalWish> {
-        let is_wanted = match (ground.order.role, self.parts.crew.terminal) {
+    fn terminal(&self, leased: &LeasedWork) -> Option<TerminalWish> {
+        let is_wanted = match (leased.order.role, self.parts.crew.terminal) {
             (Role::Crew, CrewTerminal::Tmux) => true,
             (Role::Crew, CrewTerminal::None) | (Role::Worker | Role::Reviewer, _) => false,
         };
-        let (worker, task) = (AgentId::of(&ground.agent), &ground.record.task);
+        let (worker, task) = (AgentId::of(&leased.agent), &leased.record.task);
         is_wanted.then(|| TerminalWish {
             session: names::terminal(&worker),
             title: format!(
@@ -94,16 +94,20 @@ impl Engine {
     }
 
     /// What the prompt tells the agent of its task: the text, the notes of earlier runs, and open feedback.
-    async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
-        let Ground { taken, order, record, card, .. } = ground;
+    async fn brief(
+        &self,
+        leased: &LeasedWork,
+        parts: &[WorkspacePart],
+    ) -> Result<Brief, EngineError> {
+        let LeasedWork { taken, order, record, card, .. } = leased;
         let review = card.review.as_ref();
         // Feedback is settled once the worker of a crew has handed its work over again.
         let is_open = order.role != Role::Crew || record.task.phase != Phase::Review;
         let rejected =
             review.filter(|review| review.state == ReviewState::Rejected).filter(|_| is_open);
-        let post = match order.role {
-            Role::Crew => self.crew_post(ground, parts).await?,
-            Role::Worker | Role::Reviewer => Post::default(),
+        let crew = match order.role {
+            Role::Crew => self.crew_part(leased, parts).await?,
+            Role::Worker | Role::Reviewer => CrewPlace::default(),
         };
         let notes = self.parts.store.scratchpad(&taken.org, record.task.id).await?;
         Ok(Brief {
@@ -121,22 +125,22 @@ impl Engine {
                 Role::Worker | Role::Crew => tell::in_prompt(card),
                 Role::Reviewer => Vec::new(),
             },
-            post,
+            crew,
         })
     }
 
     /// The part of the prompt that only a worker of a crew has: its epic, its mail and its place.
-    async fn crew_post(
+    async fn crew_part(
         &self,
-        ground: &Ground,
+        leased: &LeasedWork,
         parts: &[WorkspacePart],
-    ) -> Result<Post, EngineError> {
-        let Ground { taken, record, card, .. } = ground;
+    ) -> Result<CrewPlace, EngineError> {
+        let LeasedWork { taken, record, card, .. } = leased;
         let seen = CardSeen { record: record.clone(), card: card.clone() };
-        let worker = AgentId::of(&ground.agent);
-        let told = self.crew_told(&taken.org, &seen, &worker, ground.run.attempt).await?;
+        let worker = AgentId::of(&leased.agent);
+        let told = self.crew_told(&taken.org, &seen, &worker, leased.run.attempt).await?;
         let place = parts.iter().find_map(|part| part.worktree.as_ref());
-        Ok(Post {
+        Ok(CrewPlace {
             worktree: place.map(|place| place.path.display().to_string()).unwrap_or_default(),
             branch: place.map(|place| place.branch.clone()).unwrap_or_default(),
             ..told

@@ -2,8 +2,12 @@
 //! its steps.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use callboard_domain::board::filter::FilterTerm;
+use callboard_domain::ids::TaskId;
+use callboard_domain::runs::filter::JobFacts;
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::runs::notes::RunNotes;
 use callboard_domain::runs::steps::{RunStep, RunStepKind, run_steps};
@@ -20,6 +24,8 @@ use crate::{At, Engine, EngineError};
 
 /// How many queued jobs are counted for the places in the queues.
 const QUEUED_MAX: usize = 1000;
+/// How many jobs are searched for those that fit a filter.
+pub const JOBS_SEARCHED: usize = 500;
 /// How many events of a task are searched for the steps of a job.
 const EVENTS_MAX: usize = 20_000;
 /// How many attempts of a task are searched for the one of a run.
@@ -33,6 +39,31 @@ pub struct JobLine {
     pub task: Option<Task>,
     /// Only while the job is queued.
     pub wait: Option<JobWait>,
+}
+
+impl JobLine {
+    fn facts<'j>(&'j self, epic: Option<&'j Task>) -> JobFacts<'j> {
+        let (job, run) = (&self.seen.job, self.seen.run.as_ref());
+        let reason = match &job.state {
+            JobState::Failed { reason, .. } => reason.as_str(),
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Stale { .. }
+            | JobState::Done { .. }
+            | JobState::Canceled { .. }
+            | JobState::Expired { .. } => "",
+        };
+        let order = run.and_then(|run| run.order.patch());
+        let of_order = order.map_or("", |spec| spec.task.title.as_str());
+        JobFacts {
+            job,
+            title: self.task.as_ref().map_or(of_order, |task| &task.title),
+            summary: run.and_then(|run| run.summary.as_deref()).unwrap_or(reason),
+            asked_by: run.and_then(|run| run.order.work()).map(|order| &order.asked_by),
+            task: self.task.as_ref(),
+            epic,
+        }
+    }
 }
 
 /// The wait of a queued job.
@@ -62,8 +93,8 @@ pub struct JobLook {
     pub steps: Vec<RunStep>,
     /// The attempt of the newest run.
     pub attempt: Option<Attempt>,
-    /// When the open question counts as refused.
-    pub answer_until: Option<Timestamp>,
+    /// When the open question was asked, and when it counts as refused.
+    pub answer_within: Option<(Timestamp, Timestamp)>,
     /// The notes of the first run.
     pub notes: RunNotes,
     /// `None` for a job of the server itself.
@@ -94,6 +125,42 @@ impl Engine {
         Ok(At { it: lines, now: self.parts.store.now() })
     }
 
+    /// As `jobs_look`, of the jobs that fit the terms: those among the first `JOBS_SEARCHED` jobs, at most `wanted.limit`.
+    pub async fn jobs_found(
+        &self,
+        op: &OpContext,
+        wanted: JobsWanted,
+        terms: &[FilterTerm],
+    ) -> Result<At<Vec<JobLine>>, EngineError> {
+        if terms.is_empty() {
+            return self.jobs_look(op, wanted).await;
+        }
+        let jobs = self.job_list(op, JobsWanted { limit: JOBS_SEARCHED, ..wanted }).await?;
+        let now = self.parts.store.now();
+        let (mut queues, mut lines) = (Queues::default(), Vec::new());
+        let mut epics: HashMap<TaskId, Option<Task>> = HashMap::new();
+        for seen in jobs {
+            if lines.len() == wanted.limit {
+                break;
+            }
+            let line = self.job_line(op, seen, &mut queues).await?;
+            let epic = match line.task.as_ref().and_then(|task| task.parent) {
+                None => None,
+                Some(parent) => match epics.entry(parent) {
+                    Entry::Occupied(known) => known.into_mut().as_ref(),
+                    Entry::Vacant(place) => {
+                        let found = self.parts.store.task(&op.principal.org, parent).await?;
+                        place.insert(found.map(|record| record.task)).as_ref()
+                    }
+                },
+            };
+            if line.facts(epic).fit(terms, now) {
+                lines.push(line);
+            }
+        }
+        Ok(At { it: lines, now })
+    }
+
     /// A job of any kind with its steps.
     pub async fn job_look(&self, op: &OpContext, id: JobId) -> Result<At<JobLook>, EngineError> {
         let seen = self.job_see(op, id).await?;
@@ -118,10 +185,10 @@ impl Engine {
             _ => false,
         });
         let patience = self.parts.runs.ask_timeout.as_secs() as u32;
-        let answer_until = asked.map(|step| step.began_at.plus_s(patience));
+        let answer_within = asked.map(|step| (step.began_at, step.began_at.plus_s(patience)));
         let notes = self.run_notes(org, &line.seen).await?;
         let limits = self.run_limits(&line.seen);
-        let it = JobLook { line, steps, attempt, answer_until, notes, limits };
+        let it = JobLook { line, steps, attempt, answer_within, notes, limits };
         Ok(At { it, now: self.parts.store.now() })
     }
 

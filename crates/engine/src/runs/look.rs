@@ -205,7 +205,7 @@ impl Engine {
         let record = self.parts.store.task(org, task).await?;
         if let (Some(record), Some(shop)) = (record, &self.parts.workshop) {
             let card = self.parts.store.card(org, task).await?.unwrap_or_default();
-            let parts = self.workspace_find(org, &record.task, &card).await?.unwrap_or_default();
+            let parts = self.worktrees_known(org, &record.task, &card).await?;
             for part in &parts {
                 let Some(place) = &part.worktree else { continue };
                 let state = shop.worktrees.worktree_state(place, &part.target).await;

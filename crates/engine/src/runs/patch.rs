@@ -13,7 +13,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::RunVerdict;
 use callboard_domain::runs::job::{JobId, JobKind, JobState};
 use callboard_domain::runs::run::{Order, RunRecord};
-use callboard_domain::runs::together::{LEASED_MAX, Waiting, lease_together};
+use callboard_domain::runs::together::{LEASED_MAX, QueuedJob, lease_together};
 use callboard_store::{DueJob, RunSeen};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -247,7 +247,7 @@ impl Engine {
         let mut queue =
             self.parts.store.runs_due(JobKind::Run, &self.parts.machine, LEASED_MAX).await?;
         while !queue.is_empty() {
-            let waiting = |due: &DueJob| Waiting {
+            let waiting = |due: &DueJob| QueuedJob {
                 group: (),
                 limit: self.parts.runs.running_max,
                 at_work: self.runs.running(JobKind::Run),

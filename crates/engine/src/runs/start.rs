@@ -34,8 +34,17 @@ use crate::runs::token::RunPass;
 use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
 
+/// Why an agent has no way to the board.
+#[derive(Debug, thiserror::Error)]
+enum DoorFault {
+    #[error("{0}")]
+    NoAddress(String),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
 /// A run that this process has leased, with its task.
-pub(crate) struct Ground {
+pub(crate) struct LeasedWork {
     pub(crate) taken: LeasedRun,
     pub(crate) run: Run,
     pub(crate) order: WorkOrder,
@@ -46,7 +55,7 @@ pub(crate) struct Ground {
     pub(crate) agent: Actor,
 }
 
-impl Ground {
+impl LeasedWork {
     /// The agent's identity at its door, and its rights there.
     fn principal(&self, door: &dyn Door) -> Principal {
         let role = self.order.role;
@@ -75,7 +84,7 @@ impl Ground {
 }
 
 /// The result of reporting that an agent is at work.
-enum Told {
+enum UpReport {
     Up,
     Unwanted,
     /// The agent did not come up in time.
@@ -87,10 +96,10 @@ impl Engine {
     pub(crate) async fn work_through(
         self: &Arc<Self>,
         workers: &dyn Workers,
-        ground: &Ground,
+        leased: &LeasedWork,
         give_up: CancellationToken,
     ) -> Result<(), EngineError> {
-        let (taken, run) = (&ground.taken, &ground.run);
+        let (taken, run) = (&leased.taken, &leased.run);
         let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
         let left = Duration::from_millis(left);
         let feed = self.run_feed(Some(taken.job)).await?;
@@ -98,32 +107,33 @@ impl Engine {
         let watched = self.run_watched(taken, feed, rule, left, give_up);
         tokio::pin!(watched);
         // Earlier runs of a crew's worker were jobs of their own.
-        if run.attempt > 1 || ground.order.role == Role::Crew {
+        if run.attempt > 1 || leased.order.role == Role::Crew {
             self.clean_up().await;
             self.work_tail_save(taken).await?;
         }
-        let (task, attempt) = (ground.record.task.id, run.attempt);
+        let (task, attempt) = (leased.record.task.id, run.attempt);
         tokio::select! {
             clear = self.work_make_way(taken, task, attempt) => clear?,
-            () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
+            () = &mut watched => return self.work_over(leased, WorkEnd::Stopped).await,
         }
         let start_by = Instant::now() + self.parts.board.start_timeout;
-        let made = self.work_place(ground);
+        let made = self.work_place(leased);
         let made = tokio::select! {
             made = timeout_at(start_by, made) => made,
-            () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
+            () = &mut watched => return self.work_over(leased, WorkEnd::Stopped).await,
         };
         let parts = match made {
-            Ok(made) => made?.map_err(|fault| fault.to_string()),
+            Ok(Ok(parts)) => Ok(parts),
+            Ok(Err(fault)) => Err(fault.of_worktree()?.to_string()),
             Err(_) => Err(self.too_late()),
         };
         let parts = match parts {
             Ok(parts) => parts,
-            Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
+            Err(reason) => return self.work_over(leased, WorkEnd::NotStarted { reason }).await,
         };
         // The setup has a limit of its own; the time of the agent's start begins after it.
         let (stop, setup) = (CancellationToken::new(), Instant::now());
-        let ready = self.workspace_ready(&ground.record.task, &parts, &stop);
+        let ready = self.workspace_ready(&leased.record.task, &parts, &stop);
         tokio::pin!(ready);
         let ready = tokio::select! {
             ready = &mut ready => ready,
@@ -131,14 +141,14 @@ impl Engine {
                 stop.cancel();
                 // The setup hears of the stop only while it is waited for.
                 let _ = ready.await;
-                return self.work_over(ground, WorkEnd::Stopped).await;
+                return self.work_over(leased, WorkEnd::Stopped).await;
             }
         };
         let ready = match ready {
             Ok(ready) => ready,
             Err(fault) => {
                 let reason = fault.to_string();
-                return self.work_over(ground, WorkEnd::NotStarted { reason }).await;
+                return self.work_over(leased, WorkEnd::NotStarted { reason }).await;
             }
         };
         if let Some(log) = &ready.setup_log {
@@ -148,10 +158,10 @@ impl Engine {
         let start_by = Instant::now() + self.parts.board.start_timeout;
         // A server that was frozen meanwhile must not start an agent beside the next run.
         if !self.run_is_ours(taken).await? {
-            return self.work_over(ground, WorkEnd::Stopped).await;
+            return self.work_over(leased, WorkEnd::Stopped).await;
         }
-        let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
-        let used = report.usage.map(|usage| (ground.agent.clone(), usage));
+        let report = self.worked(workers, leased, &parts, left, start_by, watched).await?;
+        let used = report.usage.map(|usage| (leased.agent.clone(), usage));
         self.work_report_keep(taken, taken.fence, report.logs, used).await?;
         let mut before = None;
         let end = match report.end {
@@ -162,28 +172,28 @@ impl Engine {
                 let ending = ending(&reply);
                 let is_ours = self.run_is_ours(taken).await?;
                 let mut is_leftovers = false;
-                if is_ours && self.is_handed_over(ground, ending.as_ref()).await? {
-                    is_leftovers = self.leftovers(ground, &parts).await;
+                if is_ours && self.is_handed_over(leased, ending.as_ref()).await? {
+                    is_leftovers = self.leftovers(leased, &parts).await;
                 }
-                if is_ours && ground.order.role != Role::Reviewer {
-                    before = self.work_committed(ground, &parts, is_leftovers).await;
+                if is_ours && leased.order.role != Role::Reviewer {
+                    before = self.work_committed(leased, &parts, is_leftovers).await;
                 }
                 WorkEnd::Replied { reply, ending }
             }
         };
-        self.work_over_after(ground, before, end).await
+        self.work_over_after(leased, before, end).await
     }
 
     /// Blocks the task of a crew's worker, with the reason of its last message, or why its agent did not start. On the
     /// board, the end of the run itself records that on the task.
-    async fn crew_hindered(&self, ground: &Ground, end: &WorkEnd) -> Result<(), EngineError> {
+    async fn crew_hindered(&self, leased: &LeasedWork, end: &WorkEnd) -> Result<(), EngineError> {
         let reason = match end {
-            _ if ground.order.role != Role::Crew => return Ok(()),
+            _ if leased.order.role != Role::Crew => return Ok(()),
             WorkEnd::NotStarted { reason } => reason,
             WorkEnd::Replied { ending: Some(Ending::Blocked { reason }), .. } => reason,
             WorkEnd::Failed { .. } | WorkEnd::Stopped | WorkEnd::Replied { .. } => return Ok(()),
         };
-        let Ground { taken, record, agent, .. } = ground;
+        let LeasedWork { taken, record, agent, .. } = leased;
         if !self.run_is_ours(taken).await? {
             return Ok(());
         }
@@ -191,16 +201,11 @@ impl Engine {
     }
 
     /// The workspace of a run, with the target of its work.
-    async fn work_place(
-        &self,
-        ground: &Ground,
-    ) -> Result<Result<Vec<WorkspacePart>, WorkspaceFault>, EngineError> {
-        let Ground { taken, record, card, .. } = ground;
-        if ground.order.role == Role::Crew {
+    async fn work_place(&self, leased: &LeasedWork) -> Result<Vec<WorkspacePart>, WorkspaceFault> {
+        let LeasedWork { taken, record, card, .. } = leased;
+        if leased.order.role == Role::Crew {
             let seen = CardSeen { record: record.clone(), card: card.clone() };
-            if let Err(fault) = self.epic_branch_make(&taken.org, &seen).await? {
-                return Ok(Err(fault.into()));
-            }
+            self.epic_branch_make(&taken.org, &seen).await?;
         }
         self.workspace_make(&taken.org, &record.task, card).await
     }
@@ -210,21 +215,22 @@ impl Engine {
     async fn worked(
         self: &Arc<Self>,
         workers: &dyn Workers,
-        ground: &Ground,
+        leased: &LeasedWork,
         parts: &[WorkspacePart],
         left: Duration,
         start_by: Instant,
         mut watched: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<WorkReport, EngineError> {
-        let taken = &ground.taken;
-        let mut call = self.work_call(ground, parts, left).await?;
+        let taken = &leased.taken;
+        let mut call = self.work_call(leased, parts, left).await?;
         // The token ends with this function, however the run ends.
-        let _pass = match self.door_open(ground).await? {
+        let _pass = match self.door_open(leased).await {
             Ok(opened) => opened.map(|(key, pass)| {
                 call.door = Some(key);
                 pass
             }),
-            Err(words) => {
+            Err(DoorFault::Engine(error)) => return Err(error),
+            Err(DoorFault::NoAddress(words)) => {
                 let reason = format!("The agent cannot reach the board: {words}");
                 let logs = format!("{reason}\n");
                 return Ok(WorkReport { end: Worked::NotStarted(reason), logs, usage: None });
@@ -237,9 +243,9 @@ impl Engine {
         let (says, hears) = mpsc::channel(1);
         let work = workers.work(call, up, printed, asks, hears, stop.clone());
         let kept = self.work_tail_keep(taken, heard);
-        let (task, upto) = (ground.record.task.id, ground.told_upto());
+        let (task, upto) = (leased.record.task.id, leased.told_upto());
         // A reviewer hears nothing: messages are for the agent that works.
-        let says = Some(says).filter(|_| ground.order.role != Role::Reviewer);
+        let says = Some(says).filter(|_| leased.order.role != Role::Reviewer);
         let spoken = async {
             match says {
                 Some(says) => self.work_tell(taken, task, upto, says).await,
@@ -252,12 +258,12 @@ impl Engine {
                     if upto > Timestamp(0) {
                         self.task_hear(taken, task, upto).await;
                     }
-                    Told::Up
+                    UpReport::Up
                 }
-                Ok(Ok(_)) => Told::Unwanted,
+                Ok(Ok(_)) => UpReport::Unwanted,
                 // It ended before it was up, and its report says why.
-                Ok(Err(_)) => Told::Up,
-                Err(_) => Told::Late,
+                Ok(Err(_)) => UpReport::Up,
+                Err(_) => UpReport::Late,
             }
         };
         tokio::pin!(work, told, kept, spoken);
@@ -270,12 +276,12 @@ impl Engine {
                 told = &mut told, if !is_told => {
                     is_told = true;
                     match told {
-                        Told::Up => {}
-                        Told::Unwanted => {
+                        UpReport::Up => {}
+                        UpReport::Unwanted => {
                             stop.cancel();
                             return Ok(work.await);
                         }
-                        Told::Late => {
+                        UpReport::Late => {
                             stop.cancel();
                             let end = Worked::NotStarted(self.too_late());
                             return Ok(WorkReport { end, ..work.await });
@@ -297,21 +303,17 @@ impl Engine {
         }
     }
 
-    /// A door for this run alone: to its task, as its agent, until the pass is dropped. The inner error says why there
-    /// is none.
+    /// A door for this run alone: to its task, as its agent, until the pass is dropped.
     async fn door_open(
         self: &Arc<Self>,
-        ground: &Ground,
-    ) -> Result<Result<Option<(DoorKey, RunPass)>, String>, EngineError> {
+        leased: &LeasedWork,
+    ) -> Result<Option<(DoorKey, RunPass)>, DoorFault> {
         let door = self.parts.workshop.as_ref().and_then(|shop| shop.door.clone());
-        let Some(door) = door else { return Ok(Ok(None)) };
-        let url = match door.address(self).await {
-            Ok(url) => url,
-            Err(words) => return Ok(Err(words)),
-        };
-        let pass = self.run_pass(ground.principal(door.as_ref()))?;
+        let Some(door) = door else { return Ok(None) };
+        let url = door.address(self).await.map_err(DoorFault::NoAddress)?;
+        let pass = self.run_pass(leased.principal(door.as_ref()))?;
         let token = pass.text().reveal().to_owned();
-        Ok(Ok(Some((DoorKey { url, token }, pass))))
+        Ok(Some((DoorKey { url, token }, pass)))
     }
 
     /// The reason of a run whose agent did not come up in time.
@@ -342,22 +344,22 @@ impl Engine {
     /// Whether its work goes to review: by its last message, or because it requested the review itself.
     async fn is_handed_over(
         &self,
-        ground: &Ground,
+        leased: &LeasedWork,
         ending: Option<&Ending>,
     ) -> Result<bool, EngineError> {
-        if ground.order.role != Role::Worker {
+        if leased.order.role != Role::Worker {
             return Ok(false);
         }
-        let now = self.parts.store.task(&ground.taken.org, ground.record.task.id).await?;
+        let now = self.parts.store.task(&leased.taken.org, leased.record.task.id).await?;
         let asked = now.is_some_and(|record| record.task.phase == Phase::Review);
         Ok(asked || ending == Some(&Ending::Complete))
     }
 
     /// Commits an agent's uncommitted changes; changes that cannot be committed stay where they are. Returns whether
     /// there were any.
-    async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) -> bool {
+    async fn leftovers(&self, leased: &LeasedWork, parts: &[WorkspacePart]) -> bool {
         let Some(shop) = &self.parts.workshop else { return false };
-        let id = ground.record.task.id;
+        let id = leased.record.task.id;
         let message = leftovers(id);
         let mut is_any = false;
         for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
@@ -375,41 +377,42 @@ impl Engine {
     /// recorded.
     async fn work_committed(
         &self,
-        ground: &Ground,
+        leased: &LeasedWork,
         parts: &[WorkspacePart],
         is_leftovers: bool,
     ) -> Option<Command> {
         let (shop, part) = (self.parts.workshop.as_ref()?, parts.first()?);
         let state = shop.worktrees.worktree_state(part.worktree.as_ref()?, &part.target).await;
         let state = state.ok().filter(|state| state.commits > 0)?;
-        let LeasedRun { job, fence, .. } = ground.taken;
+        let LeasedRun { job, fence, .. } = leased.taken;
         let (head, commits) = (state.head, state.commits);
         Some(Command::RunCommit(job, fence, RunCommit { head, commits, is_leftovers }))
     }
 
-    async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
-        self.work_over_after(ground, None, end).await
+    async fn work_over(&self, leased: &LeasedWork, end: WorkEnd) -> Result<(), EngineError> {
+        self.work_over_after(leased, None, end).await
     }
 
     /// Records the end of a run, with the job of a reviewer where the settings ask for one, and a step before it in the
     /// same commit. The place it had may be for another job, so the loop is woken.
     async fn work_over_after(
         &self,
-        ground: &Ground,
+        leased: &LeasedWork,
         before: Option<Command>,
         end: WorkEnd,
     ) -> Result<(), EngineError> {
-        self.crew_hindered(ground, &end).await?;
-        let LeasedRun { org, job, fence } = &ground.taken;
+        self.crew_hindered(leased, &end).await?;
+        let LeasedRun { org, job, fence } = &leased.taken;
         let (job, fence) = (*job, *fence);
         let settings = self.board_settings(org).await?;
         let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
-        let agent = ground.agent.clone();
+        let agent = leased.agent.clone();
         let over = Command::WorkEnd { job, fence, end, agent, reviewer };
         let steps = before.into_iter().chain([over]).map(|step| (org.clone(), step)).collect();
         let mut answers = self.act_all_as_runner(steps).await;
         self.runs_nudge();
-        let over = answers.pop().unwrap_or(Err(Refusal::JobLost { job }.into()));
+        // Each step has its answer, so there is a last one.
+        let Some(over) = answers.pop() else { return Ok(()) };
         for answer in answers {
             match answer {
                 Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
@@ -427,10 +430,10 @@ impl Engine {
         if let Some(job) = reviewer
             && self.parts.store.job(org, job).await?.is_some()
         {
-            let task = ground.record.task.id;
+            let task = leased.record.task.id;
             tracing::info!(%task, %job, "general.auto_review starts a reviewer agent");
         }
-        if ground.order.role == Role::Crew {
+        if leased.order.role == Role::Crew {
             self.crew_sweep().await?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use callboard_domain::board::card::{Card, Told};
+use callboard_domain::board::card::{AgentMessage, Card};
 use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
 use callboard_domain::runs::work::prompt::interruption;
@@ -65,7 +65,7 @@ impl Engine {
 }
 
 /// Whether the agent got the message.
-async fn said(says: &mpsc::Sender<Saying>, told: &Told) -> bool {
+async fn said(says: &mpsc::Sender<Saying>, told: &AgentMessage) -> bool {
     let (heard, is_heard) = oneshot::channel();
     let text = interruption(told.by.as_str(), &told.text);
     says.send(Saying { text, heard }).await.is_ok() && is_heard.await.is_ok()

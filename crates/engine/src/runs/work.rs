@@ -170,10 +170,11 @@ impl Engine {
         if !is_auto || self.work_open(org, task).await?.is_some() {
             return Ok(None);
         }
-        match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+        match self.workspace_find(org, &seen.record.task, &seen.card).await {
             Ok(work) if work.is_empty() => return Ok(None),
             Ok(_) => {}
             Err(fault) => {
+                let fault = fault.of_worktree()?;
                 // The review is requested; only the advice of an agent is missing.
                 tracing::warn!(%fault, %task, "cannot start a reviewer agent");
                 return Ok(None);

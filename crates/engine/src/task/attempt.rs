@@ -9,7 +9,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::task::attempt::{Attempt, AttemptKind};
 
 use crate::context::OpContext;
-use crate::ports::{Head, Worktree};
+use crate::ports::{Head, Worktree, WorktreeFault};
 use crate::task::place::WorkspaceFault;
 use crate::task::query::AttemptFilter;
 use crate::{At, Engine, EngineError};
@@ -95,15 +95,16 @@ impl Engine {
         let ground = BeginGround { task: &seen.record.task, deps: &seen.record.deps, live };
         // Judged before anything is made; the transaction judges again.
         begin_gate(&self.parts.policy, &ground, actor, draft.takeover, now)?;
-        match self.workspace_make(org, &seen.record.task, &seen.card).await? {
+        match self.workspace_make(org, &seen.record.task, &seen.card).await {
             Ok(parts) => {
                 self.workspace_ready_for(op, &seen.record.task, &parts).await?;
                 Ok(parts.into_iter().find_map(|part| part.worktree))
             }
-            Err(fault @ WorkspaceFault::NoRepo) => {
+            Err(WorkspaceFault::Worktree(fault @ WorktreeFault::NoRepo)) => {
                 Err(Refusal::invalid(format!("the worktree cannot be created: {fault}")).into())
             }
-            Err(WorkspaceFault::Failed(words)) => Err(EngineError::Git(words)),
+            Err(WorkspaceFault::Worktree(fault)) => Err(EngineError::Git(fault.to_string())),
+            Err(WorkspaceFault::Engine(error)) => Err(error),
         }
     }
 

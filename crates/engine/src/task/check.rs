@@ -197,7 +197,7 @@ impl Engine {
         let task = &record.task;
         let card = self.parts.store.card(org, task.id).await?.unwrap_or_default();
         let mut roots = Vec::new();
-        let parts = self.workspace_find(org, task, &card).await?.unwrap_or_default();
+        let parts = self.worktrees_known(org, task, &card).await?;
         roots.extend(
             parts
                 .into_iter()

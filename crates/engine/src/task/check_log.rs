@@ -6,6 +6,7 @@ use std::path::Path;
 use callboard_domain::decide::log_of;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::found::check_log_elsewhere;
 use callboard_domain::task::Task;
 use callboard_store::{FileError, FileSpan, NewFile};
 
@@ -58,7 +59,7 @@ impl Engine {
         let record = self.task_get(op, task).await?.it;
         let name = log_of(&record.task, index)?.to_owned();
         let part = self.log_part(op, &record.task, &name, span).await?;
-        let part = part.ok_or_else(|| missing(task, index, &name))?;
+        let part = part.ok_or_else(|| check_log_elsewhere(task, index, &name))?;
         Ok(CheckLog { name, part })
     }
 
@@ -76,7 +77,7 @@ impl Engine {
         loop {
             let span = FileSpan::From { start, bytes_max: PART_BYTES };
             let part = self.log_part(op, &record.task, &name, span).await?;
-            let part = part.ok_or_else(|| missing(task, index, &name))?;
+            let part = part.ok_or_else(|| check_log_elsewhere(task, index, &name))?;
             reader.push(&part.bytes);
             start += part.bytes.len() as u64;
             if part.bytes.is_empty() || start >= part.size {
@@ -151,11 +152,4 @@ impl Engine {
             FileError::Store(error) => error.into(),
         })
     }
-}
-
-fn missing(task: TaskId, index: usize, name: &str) -> Refusal {
-    let why = format!(
-        "{name} is not on this machine; another one wrote it, or it was deleted after 30 days"
-    );
-    Refusal::CheckLogNotFound { task, index, why }
 }

@@ -2,22 +2,43 @@
 
 use callboard_domain::board::card::Card;
 use callboard_domain::crew::names;
+use callboard_domain::refusal::Refusal;
 use callboard_domain::task::Task;
 
+use crate::EngineError;
 use crate::ports::{TaskBranch, WorktreeFault};
 
 /// Why there is no place to work in. Words are for the caller.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum WorkspaceFault {
-    #[error("the project has no git repository on this machine")]
-    NoRepo,
-    #[error("{0}")]
-    Failed(String),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeFault),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
-impl From<WorktreeFault> for WorkspaceFault {
-    fn from(fault: WorktreeFault) -> Self {
-        Self::Failed(fault.to_string())
+impl WorkspaceFault {
+    /// The fault of the worktree, for a caller that goes on without one; every other error ends the call.
+    pub fn of_worktree(self) -> Result<WorktreeFault, EngineError> {
+        match self {
+            Self::Worktree(fault) => Ok(fault),
+            Self::Engine(error) => Err(error),
+        }
+    }
+}
+
+impl From<Refusal> for WorkspaceFault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Engine(refusal.into())
+    }
+}
+
+impl From<WorkspaceFault> for EngineError {
+    fn from(fault: WorkspaceFault) -> Self {
+        match fault {
+            WorkspaceFault::Worktree(fault) => fault.into(),
+            WorkspaceFault::Engine(error) => error,
+        }
     }
 }
 

@@ -4,14 +4,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use callboard_domain::relay::ask::{AskVerdict, Leeway, Reach, Wish, judge};
+use callboard_domain::relay::ask::{AskVerdict, Leeway, Reach, ToolRequest, judge};
 use callboard_engine::ports::{Answer, Asks, Question, Saying};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::agent_output::AgentOutput;
 use super::command::{Call, ended_as, failed, not_started};
-use super::heard::Heard;
 use super::mcp;
 use super::usage::Reported;
 use super::wire::{Message, Wire};
@@ -43,7 +43,7 @@ pub(crate) async fn run(
     let bytes_max = call.output_bytes_max;
     let servers = mcp::session_servers(call.server);
     let has_board = call.server.is_some();
-    let mut heard = Heard::new(bytes_max, call.leash.printed.clone());
+    let mut heard = AgentOutput::new(bytes_max, call.leash.printed.clone());
     let mut reported = Reported::default();
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
@@ -89,7 +89,7 @@ enum Broken {
 
 struct Session<'a, 'c> {
     wire: Wire,
-    heard: &'a mut Heard,
+    heard: &'a mut AgentOutput,
     reported: &'a mut Reported,
     /// Whether the run has a connection to the board.
     has_board: bool,
@@ -228,12 +228,12 @@ impl Session<'_, '_> {
         let Company { leeway, places, trusted, .. } = self.company;
         let reach = reach(places, &[part("locations"), part("content")]);
         let wish = match part("kind").as_str().unwrap_or_default() {
-            "read" | "search" | "think" => Wish::Read,
-            "edit" | "delete" | "move" => Wish::Write(reach),
-            "execute" => Wish::Run,
-            "fetch" | "switch_mode" => Wish::Other,
-            _ if self.has_board && command.is_none() && is_of_board(&title) => Wish::Board,
-            _ => Wish::Other,
+            "read" | "search" | "think" => ToolRequest::Read,
+            "edit" | "delete" | "move" => ToolRequest::Write(reach),
+            "execute" => ToolRequest::Run,
+            "fetch" | "switch_mode" => ToolRequest::Other,
+            _ if self.has_board && command.is_none() && is_of_board(&title) => ToolRequest::Board,
+            _ => ToolRequest::Other,
         };
         let verdict = judge(*leeway, wish, command.as_deref(), trusted);
         let answer = match verdict {

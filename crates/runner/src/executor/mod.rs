@@ -1,10 +1,10 @@
 //! Executors: the programs that run agents, how each is called, and which one runs a job.
 
 pub(crate) mod acp;
+mod agent_output;
 mod builtin;
 mod choose;
 pub(crate) mod command;
-mod heard;
 pub(crate) mod mcp;
 #[cfg(test)]
 mod random;

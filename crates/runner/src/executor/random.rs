@@ -5,7 +5,7 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
 use super::acp::{command_in, one_line};
-use super::heard::Heard;
+use super::agent_output::AgentOutput;
 use super::usage::{Reported, printed};
 use super::wire::read;
 
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn what_is_kept_of_updates_is_bounded(updates in prop::collection::vec((words(), message(), message()), 0..40)) {
-        let mut heard = Heard::new(BYTES_MAX, None);
+        let mut heard = AgentOutput::new(BYTES_MAX, None);
         for (kind, content, mut update) in updates {
             if let Some(map) = update.as_object_mut() {
                 map.insert("sessionUpdate".into(), kind);

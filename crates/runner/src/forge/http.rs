@@ -22,6 +22,13 @@ use super::rate;
 use super::{ForgeSettingsError, ForgeToken};
 use crate::wire::{self, Wire, chain};
 
+/// GitHub's answer to a mutation.
+pub(super) enum Mutation {
+    Done,
+    /// Refused, in GitHub's words.
+    Refused(String),
+}
+
 /// From the first byte of a connection to the last of the answer, including redirects.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -103,12 +110,12 @@ impl Api {
         self.read(&self.ask(Method::PUT, path, body.to_string().into()).await?)
     }
 
-    /// A mutation of GitHub's GraphQL API, for requests that REST does not have. The inner `Err` has GitHub's words.
+    /// A mutation of GitHub's GraphQL API, for requests that REST does not have.
     pub(super) async fn mutate(
         &self,
         query: &str,
         variables: Value,
-    ) -> Result<Result<(), String>, ForgeFault> {
+    ) -> Result<Mutation, ForgeFault> {
         #[derive(Deserialize)]
         struct Mutated {
             #[serde(default)]
@@ -127,12 +134,12 @@ impl Api {
         let Mutated { errors } = self.read(&answer)?;
         let limited = |fault: &Fault| fault.kind.as_deref() == Some("RATE_LIMITED");
         match errors.into_iter().next() {
-            None => Ok(Ok(())),
+            None => Ok(Mutation::Done),
             Some(fault) if limited(&fault) => Err(ForgeFault::Unavailable {
                 words: self.words(&format!("rate limited: {}", fault.message)),
                 retry_after: rate::retry_after(&answer.headers),
             }),
-            Some(fault) => Ok(Err(self.words(&fault.message))),
+            Some(fault) => Ok(Mutation::Refused(self.words(&fault.message))),
         }
     }
 

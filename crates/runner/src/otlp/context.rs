@@ -1,6 +1,6 @@
 //! The identity of a span: the W3C header `traceparent`, new ids, and which traces are kept.
 
-use super::proto::hex;
+use callboard_domain::hex::hex;
 
 /// A span as its children know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl SpanContext {
 
     pub(super) fn traceparent(&self) -> String {
         let flags = u8::from(self.is_sampled);
-        format!("00-{}-{}-{flags:02x}", hex(&self.trace), hex(&self.span))
+        format!("00-{}-{}-{flags:02x}", hex(self.trace), hex(self.span))
     }
 
     /// A span of this trace, or of a new one. `None` when the system gives no random bytes.

@@ -1,6 +1,7 @@
 //! Messages of OTLP in both of its encodings: protobuf and JSON. A message is a list of fields, each with its number for
 //! protobuf and its name for JSON, so one description of a span or a metric serves both.
 
+use callboard_domain::hex::hex;
 use serde_json::{Map, Value, json};
 
 /// The content type and the encoding of a request.
@@ -168,10 +169,6 @@ impl ProtoValue {
             Self::DoubleList(values) => json!(values),
         }
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn sized(bytes: &[u8], to: &mut Vec<u8>) {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use callboard_domain::hex::hex;
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -159,7 +160,7 @@ impl OtelVariables<'_> {
         let usual = [
             ("service.name", "callboard".to_owned()),
             ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("service.instance.id", super::proto::hex(&id)),
+            ("service.instance.id", hex(id)),
             ("telemetry.sdk.name", "callboard".to_owned()),
             ("telemetry.sdk.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("telemetry.sdk.language", "rust".to_owned()),

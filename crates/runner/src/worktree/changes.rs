@@ -6,13 +6,12 @@ mod raw;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_engine::ports::{
-    ChangesQuery, ChangesSince, FileLines, PatchWish, Worktree, WorktreeChanges, WorktreeFault,
+    ChangesQuery, ChangesSince, PatchWish, Worktree, WorktreeChanges, WorktreeFault,
 };
 
 use super::diff::PLAINLY;
@@ -28,7 +27,6 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 const CONTEXT_MAX: u32 = 10_000;
 /// More paths than a page shows, and fewer than the system takes as arguments.
 const PATHS_MAX: usize = 1_000;
-const LINES_MAX: usize = 1_000;
 /// A larger content is sent to no reader.
 const TEXT_BYTES_MAX: u64 = 300 * 1024;
 /// How much git sends in one answer, with room for the heads.
@@ -53,18 +51,6 @@ pub(super) async fn of_commit(
 ) -> Result<WorktreeChanges, WorktreeFault> {
     let sides = Sides::of_commit(repo, commit).await?;
     let found = sides.changes(query).await;
-    sides.scratch.close().await?;
-    found
-}
-
-pub(super) async fn lines(
-    worktree: &Worktree,
-    target: &str,
-    path: &str,
-    lines: RangeInclusive<u32>,
-) -> Result<FileLines, WorktreeFault> {
-    let sides = Sides::open(worktree, target, &ChangesQuery::default()).await?;
-    let found = sides.lines(path, lines).await;
     sides.scratch.close().await?;
     found
 }
@@ -288,25 +274,6 @@ impl Sides {
         for raw in files {
             raw.file.is_generated = marked.contains(raw.path.as_bytes());
         }
-    }
-
-    async fn lines(
-        &self,
-        path: &str,
-        wanted: RangeInclusive<u32>,
-    ) -> Result<FileLines, WorktreeFault> {
-        let files = self.files(&ChangesQuery::default()).await?;
-        let found = files.into_iter().find(|raw| raw.file.path == path);
-        let blob = found.and_then(|raw| raw.file.new_blob);
-        let blob = blob.ok_or_else(|| WorktreeFault::NotChanged(path.into()))?;
-        let content = self.git().ask(&["cat-file", "blob", &blob]).await?;
-        let content = String::from_utf8_lossy(&content);
-        let first = (*wanted.start()).max(1);
-        let count = (wanted.end().saturating_sub(first) as usize).saturating_add(1).min(LINES_MAX);
-        let is_empty = *wanted.end() < first;
-        let lines = content.lines().skip(first as usize - 1).take(if is_empty { 0 } else { count });
-        let total = u32::try_from(content.lines().count()).unwrap_or(u32::MAX);
-        Ok(FileLines { first, lines: lines.map(str::to_owned).collect(), total })
     }
 }
 

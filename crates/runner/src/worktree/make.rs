@@ -144,7 +144,16 @@ pub(super) async fn base(repo: &Path, name: &str, from: BaseFrom) -> Result<Base
         BaseFrom::Remote | BaseFrom::LocalIfAhead => remote().or_else(local),
         BaseFrom::Local => local().or_else(remote),
     };
-    chosen.ok_or_else(|| WorktreeFault::NoBranch(name.into()))
+    match chosen {
+        Some(base) => Ok(base),
+        // A person who just ran `git init` needs a commit, and no other branch.
+        None if has_no_commit(repo).await? => Err(WorktreeFault::NoCommit),
+        None => Err(WorktreeFault::NoBranch(name.into())),
+    }
+}
+
+async fn has_no_commit(repo: &Path) -> Result<bool, GitFault> {
+    Ok(Git::at(repo).ask(&["rev-list", "--all", "--max-count=1"]).await?.is_empty())
 }
 
 /// Clears a place that git knows but that is unusable. If the folder was deleted, its branch is returned, to be checked

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use callboard_domain::board::recipe::{PortBlock, PortRange};
 use rustix::fs::{FlockOperation, flock};
 
-struct Held {
+struct LeasedPorts {
     block: PortBlock,
     task: String,
     worktree: PathBuf,
 }
 
-impl Held {
+impl LeasedPorts {
     /// `None` for a file that is not ours.
     fn read(path: &Path) -> Option<Self> {
         let first = path.file_name()?.to_str()?.parse().ok()?;
@@ -47,9 +47,9 @@ pub(super) fn take(
     fs::create_dir_all(folder)?;
     // Processes of several projects take blocks from one folder.
     let _turn = lock(folder)?;
-    let mut held: Vec<Held> = Vec::new();
+    let mut held: Vec<LeasedPorts> = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {
-        match Held::read(&entry.path()) {
+        match LeasedPorts::read(&entry.path()) {
             Some(known) if known.worktree.exists() => held.push(known),
             Some(_) => drop(fs::remove_file(entry.path())),
             None => {}
@@ -66,7 +66,7 @@ pub(super) fn take(
     let mut order = range.order_for(task);
     let free = order.find(|block| !held.iter().any(|held| meets(&held.block, block)));
     let Some(block) = free else { return Ok(None) };
-    Held { block, task: task.to_owned(), worktree: worktree.to_owned() }.write(folder)?;
+    LeasedPorts { block, task: task.to_owned(), worktree: worktree.to_owned() }.write(folder)?;
     Ok(Some(block))
 }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::TaskId;
-use callboard_domain::policy::Policy;
 use callboard_domain::pulls::Pull;
 use callboard_domain::rights::Lane;
 use callboard_engine::context::{OpContext, Principal};
@@ -22,8 +21,7 @@ use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{EventQuery, Place, RepoPlace, Store};
 use callboard_engine::{
-    DigestRule, Engine, EngineError, Parts, PullDraft, PullEnd, PullFault, Quotas, RunRule,
-    SWEEP_EVERY, TaskDraft, Workshop,
+    Engine, Parts, PullDraft, PullEnd, PullFault, RunRule, TaskDraft, Workshop,
 };
 use callboard_runner::{
     AgentSettings, ForgeClient, LocalAgents, LocalChecks, LocalPairs, LocalWorktrees,
@@ -50,34 +48,18 @@ impl Crew {
         let place = Place { repo: Some(place), ..Place::of_org("default") };
         let url = forge.map_or("http://127.0.0.1:1", |(_, url)| url);
         let worktrees = Arc::new(LocalWorktrees::default());
-        let home = repo.path.with_file_name("home");
+        let agents_home = repo.path.with_file_name("home");
         let folder = repo.path.with_file_name("jobs");
+        let home = store.settle(place).await.expect("settles");
         let engine = Engine::new(Parts {
-            home: store.settle(place).await.expect("settles"),
-            store,
-            ids: Arc::new(TimeOrderedIds),
-            policy: Arc::new(Policy::default()),
-            quotas: Quotas::default(),
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "here".into(),
             checks: Some(Arc::new(LocalChecks::new(true))),
-            runner: "runner:test".parse().expect("an actor"),
             forge: Some(Arc::new(ForgeClient::new(&settings(url)).expect("good settings"))),
-            check_shell: "sh".into(),
-            check_log_tail_bytes: 0,
-            digest: DigestRule::default(),
-            embedder: None,
             runs: RunRule {
                 forge: forge.map(|(kind, _)| kind),
                 merge_wait: Duration::from_secs(2),
                 ..RunRule::default()
             },
-            board: Default::default(),
-            crew: Default::default(),
-            agents: Some(Arc::new(LocalAgents::new(AgentSettings::new(home, folder)))),
-            issuer: None,
-            courier: None,
+            agents: Some(Arc::new(LocalAgents::new(AgentSettings::new(agents_home, folder)))),
             workshop: Some(Workshop {
                 worktrees: worktrees.clone(),
                 merges: worktrees,
@@ -88,7 +70,7 @@ impl Crew {
                 server: Arc::new(|_| Vec::new()),
                 programs: HashMap::new(),
             }),
-            is_gone: |_| false,
+            ..Parts::bare(home, store, Arc::new(TimeOrderedIds))
         });
         let epic = BranchOrder {
             repo: repo.path.clone(),
@@ -130,12 +112,7 @@ impl Crew {
         (task, worktree)
     }
 
-    async fn try_open(
-        &self,
-        task: TaskId,
-        branch: &str,
-        base: &str,
-    ) -> Result<Result<Pull, PullFault>, EngineError> {
+    async fn try_open(&self, task: TaskId, branch: &str, base: &str) -> Result<Pull, PullFault> {
         let draft = PullDraft {
             task,
             branch: branch.into(),
@@ -149,7 +126,7 @@ impl Crew {
 
     async fn pull(&self, task: TaskId, worktree: &Worktree) -> Pull {
         let opened = self.try_open(task, &worktree.branch, EPIC).await;
-        opened.expect("an answer").expect("opens")
+        opened.expect("opens")
     }
 
     async fn merge(&self, pull: &Pull) -> PullEnd {

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
 use callboard_domain::board::column::{COUNT_MAX, CardOrder, Column, DEPS_NAMED_MAX, OpenDep};
 use callboard_domain::board::filter::{CheckFilter, FilterTerm, FilterWants};
 use callboard_domain::board::plan::Plan;
 use callboard_domain::event::{EventName, LoggedEvent};
-use callboard_domain::ids::{Id, TaskId, TaskName};
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_domain::task::Task;
 use callboard_domain::task::attempt::Attempt;
@@ -21,7 +22,8 @@ use callboard_domain::time::Timestamp;
 use crate::StoreError;
 use crate::board::cards::SEARCHED_MAX;
 use crate::board::progress::EpicProgress;
-use crate::board::terms::{checks, condition, of_epic};
+use crate::board::rows::{ReviewRow, TaskTitle};
+use crate::board::terms::{condition, fails, of_epic};
 use crate::table::attempt::ATTEMPT;
 use crate::table::comment::COMMENT;
 use crate::table::event::EVENT;
@@ -34,8 +36,7 @@ use crate::task::filter::{Filter, Value};
 pub trait BoardStore: Send + Sync {
     /// Columns of the board, as tasks stand now, leases judged. Plans are left out.
     async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError>;
-    /// How many tasks of these columns have a failing check, among the first `COUNT_MAX` tasks of each column and
-    /// project. The limit of the query is ignored.
+    /// How many tasks of these columns have a failing check, at most `COUNT_MAX` of each. The query's limit is ignored.
     async fn tasks_failing(&self, query: ColumnsQuery) -> Result<usize, StoreError>;
     /// Open deps of open tasks as pairs of the dep and the task that waits for it. Plans are left out. The first
     /// `limit` tasks of each column but Ready and Done are looked at.
@@ -45,6 +46,12 @@ pub trait BoardStore: Send + Sync {
     /// Tasks that have not been handed over and whose holders have been silent for too long; the lease that ends first
     /// comes first.
     async fn tasks_silent(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
+    /// Tasks at work or in review with a failing check, as they stand now; the oldest first.
+    async fn tasks_with_failing(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
+    /// Tasks in review, without epics, in the order of their column. A damaged row is left out.
+    async fn tasks_in_review(&self, query: StuckQuery) -> Result<Vec<ReviewRow>, StoreError>;
+    /// Actors with a live attempt that are not silent, in any order.
+    async fn actors_at_work(&self, query: StuckQuery) -> Result<Vec<Actor>, StoreError>;
     /// Epics in review, the oldest first.
     async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError>;
     /// These tasks as they stand now, in any order; unknown ones are left out.
@@ -104,14 +111,13 @@ pub struct ColumnsQuery {
     /// `None`: of every project.
     pub project: Option<i64>,
     pub columns: Vec<Column>,
-    /// Terms that say nothing of tasks are ignored. Other terms than an epic look at the first `SEARCHED_MAX` tasks of
-    /// each column.
+    /// Terms that say nothing of tasks are ignored. Other terms than an epic and a failing check look at the first
+    /// `SEARCHED_MAX` tasks of each column.
     pub terms: Vec<FilterTerm>,
     /// Tasks that were closed before are left out.
     pub done_since: Timestamp,
     pub policy: Arc<Policy>,
-    /// At most so many rows of each column but Working, which has up to `COUNT_MAX`: their order depends on more than
-    /// rows of tasks.
+    /// At most so many rows of each column. Working has up to `COUNT_MAX`: attempts decide on its order.
     pub limit: usize,
 }
 
@@ -146,25 +152,6 @@ pub struct BoardAround {
     /// At most `DEPS_NAMED_MAX` of the open deps.
     pub deps: Vec<OpenDep>,
 }
-
-/// A task as lists name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskTitle {
-    pub id: TaskId,
-    pub name: TaskName,
-    pub title: String,
-}
-
-impl TaskTitle {
-    pub(crate) fn read<R: Cells>(row: &mut RowReader<'_, R>) -> Result<Self, R::Error> {
-        let id = row.task()?;
-        let name = TaskName { prefix: id.prefix, number: row.count()? };
-        Ok(Self { id, name, title: row.text()? })
-    }
-}
-
-/// The columns of `TaskTitle::read`.
-pub(crate) const TITLE: &str = "t.id, t.prefix, t.number, t.title";
 
 impl BoardRow {
     /// The row as it stands at `now`.
@@ -258,13 +245,25 @@ impl Shelf {
     }
 }
 
+/// The index of SQLite for tasks with a failing check.
+const FAILING: &str = "tasks_failing_by_phase";
+
+/// Whether the tasks that a term wants are found by an index of their own.
+fn has_index(term: &FilterTerm) -> bool {
+    let is_indexed =
+        matches!(term.wants, FilterWants::Epic(_) | FilterWants::Check(CheckFilter::Fail));
+    is_indexed && !term.is_not
+}
+
 /// The statements of a shelf. Each uses every value.
 pub(crate) struct ShelfSql {
     pub rows: String,
     /// The number of all rows.
     pub count: String,
-    /// How many of the first `COUNT_MAX` rows have a failing check.
+    /// How many rows have a failing check, at most `COUNT_MAX`.
     pub failing: String,
+    /// The first rows as `ReviewRow` reads them.
+    pub review: String,
     /// The open deps of the first rows, each beside the task that waits for it: the columns of `read_edge`.
     pub deps: String,
     pub filter: Filter,
@@ -277,19 +276,22 @@ impl ShelfSql {
         let is_postgres = inner.is_postgres();
         inner.term(if is_postgres { "t.project = j.id" } else { "t.project = ?1" });
         shelf.terms(&mut inner, query.done_since);
-        let mut is_of_epic = false;
-        for term in &query.terms {
-            if let (FilterWants::Epic(epic), false) = (&term.wants, term.is_not) {
-                let of_epic = of_epic(&mut inner, org, epic);
-                inner.term(&format!("t.parent IS NOT NULL AND {of_epic}"));
-                is_of_epic = true;
+        let (mut is_of_epic, mut is_failing) = (false, false);
+        for term in query.terms.iter().filter(|term| has_index(term)) {
+            match &term.wants {
+                FilterWants::Epic(epic) => {
+                    let of_epic = of_epic(&mut inner, org, epic);
+                    inner.term(&format!("t.parent IS NOT NULL AND {of_epic}"));
+                    is_of_epic = true;
+                }
+                _ => {
+                    inner.term(fails(is_postgres));
+                    is_failing = true;
+                }
             }
         }
         let (found, mut outer) = inner.split();
-        for term in &query.terms {
-            if matches!(term.wants, FilterWants::Epic(_)) && !term.is_not {
-                continue;
-            }
+        for term in query.terms.iter().filter(|term| !has_index(term)) {
             let Some(wanted) = condition(&mut outer, org, &term.wants) else { continue };
             // A condition on a column without a value is neither true nor false.
             let not = if term.is_not { "NOT " } else { "" };
@@ -298,9 +300,12 @@ impl ShelfSql {
                 if is_postgres { "false" } else { "0" }
             ));
         }
-        let index = match (is_postgres, is_of_epic) {
-            (true, _) => String::new(),
-            (false, true) => "INDEXED BY tasks_by_parent".to_owned(),
+        // `FAILING` has no plans, and a plan may be blocked.
+        let of_failing = if shelf == Shelf::Stuck { shelf.index() } else { FAILING };
+        let index = match (is_of_epic, is_failing) {
+            _ if is_postgres => String::new(),
+            (true, _) => "INDEXED BY tasks_by_parent".to_owned(),
+            (false, true) => format!("INDEXED BY {of_failing}"),
             (false, false) => format!("INDEXED BY {}", shelf.index()),
         };
         let (wanted, order) = (outer.sql(), shelf.order());
@@ -321,8 +326,7 @@ impl ShelfSql {
         let from = |limit: usize| match is_postgres {
             // Whole rows: a join of the found ids with all tasks could be planned as a scan of them.
             true => format!("projects j CROSS JOIN LATERAL {} t", best("t.*", limit)),
-            // SQLite would sort whole rows. The join goes from the few found ids to their rows; a CROSS JOIN keeps
-            // that order.
+            // SQLite would sort whole rows. A CROSS JOIN goes from the few found ids to their rows.
             false => {
                 let (found, tasks) = (best("t.id", limit), tasks_by_id(sign));
                 format!("{found} f CROSS JOIN {tasks} ON t.id = f.id")
@@ -348,7 +352,7 @@ impl ShelfSql {
         };
         let count = match shelf.states() {
             // Without a filter the kept counts know the number.
-            Some(states) if !is_searched && !is_of_epic => {
+            Some(states) if !is_searched && !is_of_epic && !is_failing => {
                 let (project, of) = match is_postgres {
                     true => ("projects j JOIN list_counts c ON c.scope = j.id", &*wanted),
                     false => ("list_counts c", "WHERE c.scope = ?1"),
@@ -360,12 +364,30 @@ impl ShelfSql {
             }
             _ => format!("SELECT count(*) FROM (SELECT 1 FROM {counted} {wanted} LIMIT {most}) c"),
         };
-        let failing = format!(
-            "SELECT count(c.fails) FROM (SELECT CASE WHEN {} THEN 1 END AS fails FROM {} {wanted} \
-             LIMIT {COUNT_MAX}) c",
-            checks(CheckFilter::Fail),
-            from(COUNT_MAX)
-        );
+        let fails = fails(is_postgres);
+        let failing = match (is_postgres, is_searched || is_of_epic) {
+            (_, true) => format!(
+                "SELECT count(c.fails) FROM (SELECT CASE WHEN {fails} THEN 1 END AS fails FROM {} {wanted} \
+                 LIMIT {COUNT_MAX}) c",
+                from(COUNT_MAX)
+            ),
+            (true, false) => format!(
+                "SELECT count(*) FROM projects j CROSS JOIN LATERAL \
+                 (SELECT 1 FROM tasks t WHERE {found} AND {fails} LIMIT {COUNT_MAX}) c {wanted}"
+            ),
+            (false, false) => format!(
+                "SELECT count(*) FROM (SELECT 1 FROM tasks t INDEXED BY {of_failing} \
+                 WHERE {found} AND {fails} LIMIT {COUNT_MAX}) c"
+            ),
+        };
+        let best_tasks = best("t.id, t.prefix, t.number, t.phase_at, t.verification", limit);
+        let review = match is_postgres {
+            true => format!(
+                "SELECT t.id, t.prefix, t.number, t.phase_at, t.verification \
+                 FROM projects j CROSS JOIN LATERAL {best_tasks} t {wanted} ORDER BY t.phase_at, t.id LIMIT {limit}"
+            ),
+            false => format!("SELECT * FROM {best_tasks} t"),
+        };
         let is_plan = if is_postgres { "NOT d.is_plan" } else { "d.is_plan = 0" };
         let open = format!(
             "d.removed_at IS NULL AND {is_plan} AND d.phase NOT IN ('closed_done', 'closed_canceled')"
@@ -382,7 +404,7 @@ impl ShelfSql {
             ),
         };
         let deps = format!("SELECT d.id, d.prefix, t.id, t.prefix FROM {} {deps}", from(limit));
-        Self { rows, count, failing, deps, filter: outer }
+        Self { rows, count, failing, review, deps, filter: outer }
     }
 }
 
@@ -468,6 +490,42 @@ impl StuckQuery {
              AND a.heartbeat_at < {sign}3 AND a.started_at < {sign}3 {} \
              ORDER BY coalesce(a.lease_expires_at, {far}), a.id LIMIT {}",
             tasks_by_id(sign),
+            project.unwrap_or_default(),
+            self.limit
+        )
+    }
+
+    /// Values: the org, now, and the moment before which a heartbeat counts as silence. The statement begins at the live
+    /// attempts; a CROSS JOIN keeps that order in SQLite.
+    pub(crate) fn at_work_sql(&self, sign: char) -> String {
+        let index = if sign == '?' { "INDEXED BY attempts_live" } else { "" };
+        let project = self.project.map(|project| format!("AND t.project = {project}"));
+        format!(
+            "SELECT DISTINCT a.actor FROM attempts a {index} CROSS JOIN {} \
+             WHERE a.ended_at IS NULL AND t.id = a.task AND t.newest_attempt = a.id \
+             AND t.org = {sign}1 AND t.removed_at IS NULL AND t.phase = 'working' \
+             AND (a.lease_expires_at IS NULL OR a.lease_expires_at > {sign}2) \
+             AND (a.heartbeat_at >= {sign}3 OR a.started_at >= {sign}3) {} LIMIT {}",
+            tasks_by_id(sign),
+            project.unwrap_or_default(),
+            self.limit
+        )
+    }
+
+    /// Values: the org. The conditions are those of the index `tasks_failing`.
+    pub(crate) fn failing_sql(&self, sign: char) -> String {
+        let project = self.project.map(|project| format!("AND t.project = {project}"));
+        let (rows, is_task) = match sign {
+            '?' => (
+                rows_sql().replacen("tasks t", "tasks t INDEXED BY tasks_failing", 1),
+                "t.is_plan = 0",
+            ),
+            _ => (rows_sql(), "NOT t.is_plan"),
+        };
+        let has_failing = fails(sign != '?');
+        format!(
+            "{rows} WHERE t.org = {sign}1 AND t.removed_at IS NULL AND {is_task} \
+             AND t.phase IN ('working', 'review') AND {has_failing} {} ORDER BY t.id LIMIT {}",
             project.unwrap_or_default(),
             self.limit
         )

@@ -6,5 +6,6 @@ pub(crate) mod columns;
 pub(crate) mod counts;
 pub(crate) mod org;
 pub(crate) mod progress;
+pub(crate) mod rows;
 pub(crate) mod stats;
 mod terms;

@@ -50,7 +50,7 @@ pub(super) fn condition(filter: &mut Filter, org: i64, wants: &FilterWants) -> O
             )
         }
         FilterWants::Epic(epic) => of_epic(filter, org, epic),
-        FilterWants::Check(check) => checks(*check),
+        FilterWants::Check(check) => checks(*check, filter.is_postgres()),
         FilterWants::Label(label) => {
             format!("t.label = {}", filter.value(Value::Text(label.clone())))
         }
@@ -73,9 +73,17 @@ pub(super) fn condition(filter: &mut Filter, org: i64, wants: &FilterWants) -> O
     })
 }
 
+/// Whether a check of a task fails, as the indexes of such tasks have it.
+pub(super) fn fails(is_postgres: bool) -> &'static str {
+    match is_postgres {
+        true => "strpos(t.checks, '\"pass\":false') > 0",
+        false => "instr(t.checks, '\"pass\":false') > 0",
+    }
+}
+
 /// The results in the JSON of a task's checks. A key of JSON cannot stand in a text of JSON unescaped, so counting keys
 /// counts checks.
-pub(super) fn checks(wanted: CheckFilter) -> String {
+fn checks(wanted: CheckFilter, is_postgres: bool) -> String {
     let count = |key: &str| {
         format!(
             "(length(t.checks) - length(replace(t.checks, '{key}', ''))) / {}",
@@ -84,7 +92,7 @@ pub(super) fn checks(wanted: CheckFilter) -> String {
     };
     let (all, passed, known) = (count("\"kind\":"), count("\"pass\":true"), count("\"verdict\":"));
     match wanted {
-        CheckFilter::Fail => "t.checks LIKE '%\"pass\":false%'".to_owned(),
+        CheckFilter::Fail => fails(is_postgres).to_owned(),
         CheckFilter::Pass => format!("(t.checks <> '[]' AND {passed} = {all})"),
         CheckFilter::Open => format!("{known} < {all}"),
     }

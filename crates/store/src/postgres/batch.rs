@@ -7,7 +7,7 @@ use callboard_domain::desk::{Desk, Rows, Touched};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Held, HeldNow};
+use callboard_domain::retry::{HeldNow, HeldTask};
 use callboard_domain::time::Timestamp;
 
 use crate::judge::Judged;
@@ -87,7 +87,7 @@ impl Batch {
     }
 
     /// Refuses unless the caller still holds what the first call gave.
-    fn judge_held(&self, org: i64, op: &Op, held: Held) -> Result<(), Refusal> {
+    fn judge_held(&self, org: i64, op: &Op, held: HeldTask) -> Result<(), Refusal> {
         let rows = self.desks.get(&org).map(|desk| &desk.rows);
         let task = rows.and_then(|rows| rows.visible(held.task)).map(|rows| &rows.task);
         let at = HeldNow {

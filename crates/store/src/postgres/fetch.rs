@@ -30,7 +30,7 @@ use crate::{Op, StoreError};
 
 /// The rows that a batch needs.
 #[derive(Default)]
-struct Wanted {
+struct RowsWanted {
     orgs: BTreeSet<i64>,
     /// Tasks with everything around them: subjects, and tasks that earlier calls gave their callers.
     whole: BTreeSet<Id>,
@@ -67,7 +67,7 @@ struct Wanted {
     jobs_carded: BTreeSet<Id>,
     /// Every task above this one is needed; such a command goes alone.
     above: Option<TaskId>,
-    crew: crew::Wanted,
+    crew: crew::CrewRowsWanted,
     /// Orgs and prefixes with new tasks, which get the next numbers.
     numbers: BTreeSet<(i64, Prefix)>,
     /// Orgs, projects and names of tasks that are imported.
@@ -82,7 +82,7 @@ struct Wanted {
     late: BTreeSet<Id>,
 }
 
-impl Wanted {
+impl RowsWanted {
     fn of(ops: &[(i64, &Op)]) -> Self {
         let mut wanted = Self::default();
         for (org, op) in ops {
@@ -174,7 +174,7 @@ async fn fill(
     clock: &SharedClock,
     ops: &[(i64, &Op)],
 ) -> Result<Batch, Trouble> {
-    let mut wanted = Wanted::of(ops);
+    let mut wanted = RowsWanted::of(ops);
     let mut batch = Batch::default();
     if !wanted.ancestry_of.is_empty() || wanted.above.is_some() {
         // Without the lock, two edges that close a cycle only together would pass each other unseen.
@@ -210,7 +210,7 @@ async fn fill(
 async fn counted(
     db: &Db,
     statements: &Statements,
-    wanted: &Wanted,
+    wanted: &RowsWanted,
     batch: &mut Batch,
 ) -> Result<(), Trouble> {
     let count = |row: &Row, column| Ok::<u32, Trouble>(row.try_get::<_, i64>(column)? as u32);
@@ -246,7 +246,7 @@ async fn counted(
 async fn numbers(
     db: &Db,
     statements: &Statements,
-    wanted: &Wanted,
+    wanted: &RowsWanted,
     batch: &mut Batch,
 ) -> Result<(), Trouble> {
     if wanted.numbers.is_empty() {
@@ -273,7 +273,7 @@ async fn numbers(
 async fn references(
     db: &Db,
     statements: &Statements,
-    wanted: &Wanted,
+    wanted: &RowsWanted,
     batch: &mut Batch,
 ) -> Result<(), Trouble> {
     if wanted.references.is_empty() {
@@ -295,7 +295,7 @@ async fn references(
 async fn earlier(
     db: &Db,
     statements: &Statements,
-    wanted: &mut Wanted,
+    wanted: &mut RowsWanted,
     batch: &mut Batch,
 ) -> Result<(), Trouble> {
     let keys = &wanted.retries;
@@ -365,7 +365,7 @@ async fn lock_and_load(
     db: &Db,
     statements: &Statements,
     clock: &SharedClock,
-    wanted: &Wanted,
+    wanted: &RowsWanted,
     batch: &mut Batch,
 ) -> Result<BTreeSet<Id>, Trouble> {
     let all = wanted.whole.iter().chain(&wanted.named).chain(&wanted.late);

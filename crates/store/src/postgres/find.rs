@@ -3,9 +3,12 @@
 use callboard_domain::ids::{Id, IdKind, TaskId, TaskName};
 use tokio_postgres::types::ToSql;
 
-use crate::id_table::id_table;
+use crate::id_table::{
+    ENDS_SEARCHED, begins_with, id_table, newest_first, of_prefix_sql, prefixes_sql,
+};
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
+use crate::postgres::read::SIGN;
 use crate::postgres::rows::uuid;
 use crate::table::Cells;
 
@@ -89,26 +92,29 @@ async fn by_start(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<Ta
 
 /// Finds tasks whose prefix begins with the typed text.
 async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
-    task_ids_of(
-        db,
-        "SELECT id, prefix FROM tasks WHERE org = $1 AND removed_at IS NULL \
-             AND lower(substr(prefix, 1, length($2))) = lower($2) \
-         ORDER BY id DESC LIMIT $3",
-        &[&org, &typed, &(limit as i64)],
-    )
-    .await
+    let statement = db.prepare_cached(&prefixes_sql(SIGN)).await?;
+    let mut found = Vec::new();
+    for row in db.query(&statement, &[&org]).await? {
+        let prefix = row.reader().text()?;
+        if begins_with(&prefix, typed) {
+            let values: [&(dyn ToSql + Sync); 3] = [&org, &prefix, &(limit as i64)];
+            found.extend(task_ids_of(db, &of_prefix_sql(SIGN), &values).await?);
+        }
+    }
+    Ok(newest_first(found, limit))
 }
 
 /// Finds ids by their end: ids made within one minute begin alike, so people remember the end.
 async fn by_end(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
-    // The end of an id has no index, so the newest ids are compared here. The bound keeps the cost of a typo known.
-    const SEARCHED_MAX: i64 = 100_000;
+    if !Id::may_end_with(typed) {
+        return Ok(Vec::new());
+    }
     let typed = typed.to_ascii_lowercase();
     let recent = task_ids_of(
         db,
         "SELECT id, prefix FROM tasks WHERE org = $1 AND removed_at IS NULL \
          ORDER BY id DESC LIMIT $2",
-        &[&org, &SEARCHED_MAX],
+        &[&org, &ENDS_SEARCHED],
     )
     .await?;
     let ends_so = |id: &TaskId| id.id.to_string().ends_with(&typed);

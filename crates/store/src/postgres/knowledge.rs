@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use callboard_domain::hex::hex;
 use callboard_domain::ids::TaskId;
-use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeUse};
 use callboard_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio_postgres::Row;
@@ -24,7 +24,7 @@ use crate::postgres::json::{insert_sql, object, run};
 use crate::postgres::read::all;
 use crate::postgres::rows::uuid;
 use crate::table::Cells;
-use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
+use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED, USE, USES};
 
 /// Runs one set statement whose rows are one JSON array.
 async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
@@ -272,6 +272,34 @@ async fn cosines(
     }
     let vectors = shelf.read().unwrap_or_else(PoisonError::into_inner);
     Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
+}
+
+/// Notes uses of entries in one statement. Rows are locked in the order of their keys, so that two writers cannot
+/// deadlock.
+pub(crate) async fn put_uses(db: &Db, uses: &[KnowledgeUse]) -> Result<()> {
+    let again = USES.again(&["entry", "task"]);
+    let mut uses: Vec<&KnowledgeUse> = uses.iter().collect();
+    uses.sort_by_key(|used| (used.entry, used.task.id));
+    let rows = uses.into_iter().map(|used| object(&knowledge::use_values(used))).collect();
+    put(db, &insert_sql(&USES, &again), rows).await
+}
+
+/// The newest uses of each entry.
+pub(crate) async fn uses(
+    db: &Db,
+    entries: &[KnowledgeId],
+    each: usize,
+) -> Result<Vec<KnowledgeUse>> {
+    let entries: Vec<Uuid> = entries.iter().map(|entry| uuid(entry.0)).collect();
+    let sql = format!(
+        "SELECT {USE} FROM unnest($1::uuid[]) WITH ORDINALITY AS w (entry, place) \
+         CROSS JOIN LATERAL (SELECT * FROM knowledge_uses WHERE entry = w.entry \
+             ORDER BY at DESC, task DESC LIMIT $2) u \
+         LEFT JOIN tasks t ON t.id = u.task ORDER BY w.place, u.at DESC, u.task DESC"
+    );
+    let found = all(db, &sql, &[&entries, &(each as i64)]).await?;
+    let uses = found.iter().map(|row| knowledge::read_use(&mut row.reader()));
+    Ok(uses.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Orgs with entries that have no vector of this model yet.

@@ -55,7 +55,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId, KnowledgeUse};
 use callboard_domain::needs::verify_key;
 use callboard_domain::runs::job::{Job, JobId, JobKind};
 use callboard_domain::task::attempt::Attempt;
@@ -72,7 +72,9 @@ use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::migrations::refuse_newer;
 use crate::replies::Caller;
+use crate::table::Cells;
 use crate::task::filter::Leg;
+use crate::task::query::assignees_sql;
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
@@ -290,6 +292,16 @@ impl Store for PostgresStore {
         self.shared.read_log(since).await
     }
 
+    async fn assignees(&self, project: i64) -> Result<Vec<Actor>, StoreError> {
+        let sql = &assignees_sql(read::SIGN);
+        self.shared
+            .read(|db| async move {
+                let found = read::all(&db, sql, &[&project]).await?;
+                found.iter().map(|row| row.reader().actor()).collect()
+            })
+            .await
+    }
+
     async fn task_ids(
         &self,
         org: &str,
@@ -367,6 +379,21 @@ impl Store for PostgresStore {
         self.shared
             .read_in(org, |db, org| async move { Ok(knowledge::counts(&db, org).await?.into()) })
             .await
+    }
+
+    async fn knowledge_use(&self, uses: Vec<KnowledgeUse>) -> Result<(), StoreError> {
+        let uses = &uses;
+        let put = |db: Arc<Db>| async move { knowledge::put_uses(&db, uses).await };
+        Ok(self.shared.connections.run(&TRANSACTION, put).await?)
+    }
+
+    async fn knowledge_uses(
+        &self,
+        entries: Vec<KnowledgeId>,
+        each: usize,
+    ) -> Result<Vec<KnowledgeUse>, StoreError> {
+        let entries = &entries;
+        self.shared.read(|db| async move { knowledge::uses(&db, entries, each).await }).await
     }
 
     async fn knowledge_orgs_unembedded(

@@ -61,9 +61,9 @@ pub(crate) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<A
 pub(crate) const SIGN: char = '$';
 
 /// A filter's values as the driver takes them.
-pub(crate) struct Taken(Vec<Box<dyn ToSql + Sync + Send>>);
+pub(crate) struct BoundValues(Vec<Box<dyn ToSql + Sync + Send>>);
 
-impl Taken {
+impl BoundValues {
     pub(crate) fn from(filter: Filter) -> Self {
         let take = |value| -> Box<dyn ToSql + Sync + Send> {
             match value {
@@ -96,7 +96,7 @@ pub(crate) async fn tasks(
             continue;
         }
         let sql = tasks_sql(query, leg, &filter);
-        found.extend(task_rows(db, &sql, &Taken::from(filter).values()).await?);
+        found.extend(task_rows(db, &sql, &BoundValues::from(filter).values()).await?);
     }
     Ok(query.page(found, now))
 }
@@ -110,7 +110,7 @@ async fn tasks_at_front(
 ) -> Result<Vec<TaskRow>> {
     let front = fronts.of(db, query.project).await?;
     let (terms, first) = (filter.sql(), filter.values.len() + 1);
-    let taken = Taken::from(filter);
+    let taken = BoundValues::from(filter);
     let beside = "LEFT JOIN attempts a ON a.id = t.newest_attempt";
     // Each known task is looked up by itself: a join could be planned as a scan of all tasks.
     let known = format!(
@@ -222,7 +222,7 @@ pub(crate) async fn attempts(
             filter.sql(),
             query.limit
         );
-        for row in all(db, &sql, &Taken::from(filter).values()).await? {
+        for row in all(db, &sql, &BoundValues::from(filter).values()).await? {
             found.push(attempt::read(&mut row.reader())?);
         }
     }
@@ -259,7 +259,7 @@ pub(crate) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEven
         filter.sql(),
         i64::try_from(query.limit).unwrap_or(i64::MAX)
     );
-    all(db, &sql, &Taken::from(filter).values())
+    all(db, &sql, &BoundValues::from(filter).values())
         .await?
         .iter()
         .map(|row| event::read(&mut row.reader()))

@@ -1,6 +1,6 @@
 //! The one task of a process that writes. It takes up to 64 queued commands, decides them in memory and commits
-//! once. Commands that were given together are split only when their batch fails. Other processes do the same
-//! concurrently: row locks keep them apart, and `log.rs` numbers their events.
+//! once. Commands that were given together are split only when one of them is wide or when their batch fails. Other
+//! processes do the same concurrently: row locks keep them apart, and `log.rs` numbers their events.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeUse};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
@@ -15,7 +15,7 @@ use crate::knowledge::{
 };
 use crate::sqlite::rows;
 use crate::table::Cells;
-use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED};
+use crate::table::knowledge::{self, CANDIDATE, COUNTS, ENTRY, ENTRY_FROM, UNEMBEDDED, USE, USES};
 
 /// Stores an entry together with its part of the keyword index. Entries are numbered per org from 0 without gaps;
 /// postings and vectors name an entry by that number.
@@ -206,6 +206,36 @@ fn cosines(
     }
     let vectors = shelf.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
+}
+
+/// Notes uses of entries, all or none of them.
+pub(crate) fn put_uses(db: &mut Connection, uses: &[KnowledgeUse]) -> Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let again = USES.again(&["entry", "task"]);
+    for used in uses {
+        rows::insert(&tx, &knowledge::use_values(used), &again)?;
+    }
+    tx.commit()
+}
+
+/// The newest uses of each entry. LEFT JOIN keeps the order of the lookups: the uses of an entry, then their tasks.
+pub(crate) fn uses(
+    db: &Connection,
+    entries: &[KnowledgeId],
+    each: usize,
+) -> Result<Vec<KnowledgeUse>> {
+    let sql = format!(
+        "SELECT {USE} FROM knowledge_uses u LEFT JOIN tasks t ON t.id = u.task \
+         WHERE u.entry = ?1 ORDER BY u.at DESC, u.task DESC LIMIT ?2"
+    );
+    let mut select = db.prepare_cached(&sql)?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let read = |row: &Row<'_>| knowledge::read_use(&mut row.reader());
+        let uses = select.query_map(params![entry.0.to_bytes(), each as i64], read)?;
+        found.extend(uses.collect::<Result<Vec<_>>>()?.into_iter().flatten());
+    }
+    Ok(found)
 }
 
 /// Orgs with entries that have no vector of this model yet.

@@ -45,7 +45,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId, KnowledgeUse};
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
 use callboard_domain::needs::verify_key;
 use callboard_domain::runs::job::{Job, JobId, JobKind};
@@ -65,6 +65,8 @@ use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::migrations::refuse_newer;
 use crate::replies::Caller;
+use crate::table::Cells;
+use crate::task::query::assignees_sql;
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
@@ -233,6 +235,14 @@ impl Store for SqliteStore {
         self.shared.look_up(|db| read::task_free_since(db, task, up_to))
     }
 
+    async fn assignees(&self, project: i64) -> Result<Vec<Actor>, StoreError> {
+        self.shared.look_up(|db| {
+            db.prepare_cached(&assignees_sql(read::SIGN))?
+                .query_map([project], |row| row.reader().actor())?
+                .collect()
+        })
+    }
+
     async fn task_ids(
         &self,
         org: &str,
@@ -302,6 +312,18 @@ impl Store for SqliteStore {
         self.shared.read_in(org, |db, org, _| {
             knowledge::counts(db, org).map(Into::into).map_err(from_sqlite)
         })
+    }
+
+    async fn knowledge_use(&self, uses: Vec<KnowledgeUse>) -> Result<(), StoreError> {
+        self.on_writer(move |db| knowledge::put_uses(db, &uses).map_err(from_sqlite)).await
+    }
+
+    async fn knowledge_uses(
+        &self,
+        entries: Vec<KnowledgeId>,
+        each: usize,
+    ) -> Result<Vec<KnowledgeUse>, StoreError> {
+        self.shared.read(|db, _| knowledge::uses(db, &entries, each).map_err(from_sqlite))
     }
 
     async fn knowledge_orgs_unembedded(

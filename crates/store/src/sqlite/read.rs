@@ -11,7 +11,9 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
 use crate::board::counts;
-use crate::id_table::id_table;
+use crate::id_table::{
+    ENDS_SEARCHED, begins_with, id_table, newest_first, of_prefix_sql, prefixes_sql,
+};
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{fetch, tick};
 use crate::table::Cells;
@@ -188,7 +190,8 @@ pub(crate) fn task_ids(
     Ok(Vec::new())
 }
 
-/// Ids of one kind within a range, the newest first: an id that was typed in part.
+/// Ids of one kind within a range, the newest first: an id that was typed in part. The `+` keeps SQLite from reading all
+/// rows of the org.
 pub(crate) fn ids(
     db: &Connection,
     org: i64,
@@ -198,7 +201,7 @@ pub(crate) fn ids(
 ) -> Result<Vec<Id>> {
     let table = id_table(kind);
     db.prepare_cached(&format!(
-        "SELECT id FROM {table} WHERE id >= ?1 AND id <= ?2 AND org = ?3 \
+        "SELECT id FROM {table} WHERE id >= ?1 AND id <= ?2 AND +org = ?3 \
          ORDER BY id DESC LIMIT ?4",
     ))?
     .query_map(params![low.to_bytes(), high.to_bytes(), org, limit as i64], |row| {
@@ -223,7 +226,7 @@ fn task_ids_by_name(db: &Connection, org: i64, typed: &str, _: usize) -> Result<
     Ok(Vec::new())
 }
 
-/// Finds `PREFIX-01k…` or `01k…`.
+/// Finds `PREFIX-01k…` or `01k…`. The `+` keeps SQLite from reading all tasks of the org.
 fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let (prefix, rest) = match typed.rsplit_once('-') {
         Some((prefix, rest)) => (Some(prefix), rest),
@@ -233,7 +236,7 @@ fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Re
     let values = params![low.to_bytes(), high.to_bytes(), org, prefix, limit as i64];
     db.prepare_cached(
         "SELECT id, prefix FROM tasks \
-         WHERE id >= ?1 AND id <= ?2 AND org = ?3 AND removed_at IS NULL \
+         WHERE id >= ?1 AND id <= ?2 AND +org = ?3 AND removed_at IS NULL \
              AND (?4 IS NULL OR lower(prefix) = lower(?4)) \
          ORDER BY id DESC LIMIT ?5",
     )?
@@ -244,13 +247,15 @@ fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Re
 /// Finds ids by their end: ids made within one minute begin alike, so people remember the end. The `+` keeps SQLite from
 /// reading and sorting all tasks of the org.
 fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
-    const SEARCHED_MAX: i64 = 100_000;
+    if !Id::may_end_with(typed) {
+        return Ok(Vec::new());
+    }
     let typed = typed.to_ascii_lowercase();
     let mut recent = db.prepare_cached(
         "SELECT id, prefix FROM tasks WHERE +org = ?1 AND removed_at IS NULL \
          ORDER BY id DESC LIMIT ?2",
     )?;
-    let ids = recent.query_map(params![org, SEARCHED_MAX], |row| row.reader().task())?;
+    let ids = recent.query_map(params![org, ENDS_SEARCHED], |row| row.reader().task())?;
     let ends_so =
         |id: &Result<TaskId>| id.as_ref().is_ok_and(|id| id.id.to_string().ends_with(&typed));
     ids.filter(ends_so).take(limit).collect()
@@ -258,13 +263,18 @@ fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Resu
 
 /// Finds tasks whose prefix begins with the typed text.
 fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
-    db.prepare_cached(
-        "SELECT id, prefix FROM tasks WHERE +org = ?1 AND removed_at IS NULL \
-             AND lower(substr(prefix, 1, length(?2))) = lower(?2) \
-         ORDER BY id DESC LIMIT ?3",
-    )?
-    .query_map(params![org, typed, limit as i64], |row| row.reader().task())?
-    .collect()
+    let mut known = db.prepare_cached(&prefixes_sql(SIGN))?;
+    let known: Vec<String> =
+        known.query_map([org], |row| row.reader().text())?.collect::<Result<_>>()?;
+    let mut found = Vec::new();
+    for prefix in known.iter().filter(|prefix| begins_with(prefix, typed)) {
+        let mut newest = db.prepare_cached(&of_prefix_sql(SIGN))?;
+        let values = params![org, prefix, limit as i64];
+        for task in newest.query_map(values, |row| row.reader().task())? {
+            found.push(task?);
+        }
+    }
+    Ok(newest_first(found, limit))
 }
 
 pub(crate) fn attempts(

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Held, HeldNow};
+use callboard_domain::retry::{HeldNow, HeldTask};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
@@ -44,7 +44,7 @@ pub(crate) fn judge_held(
     db: &Connection,
     org: i64,
     op: &Op,
-    held: Held,
+    held: HeldTask,
     now: Timestamp,
 ) -> Result<std::result::Result<(), Refusal>> {
     let record = fetch::record(db, org, held.task)?;

@@ -179,14 +179,15 @@ impl Shared {
     fn traced(&self, mut db: Connection) -> rusqlite::Result<Connection> {
         if tracing::enabled!(target: STATEMENTS, tracing::Level::TRACE) {
             let file = self.path.clone();
-            // A kept statement counts on from run to run.
-            let mut counted: HashMap<String, i32> = HashMap::new();
+            // A kept statement counts on from run to run, with 32 bits: the count goes on at zero.
+            let mut counted: HashMap<String, u32> = HashMap::new();
             let trace = move |event: TraceEvent<'_>| {
                 if let TraceEvent::Profile(statement, _) = event {
                     let (sql, all) =
                         (statement.sql(), statement.get_status(StatementStatus::VmStep));
-                    let before = counted.insert(sql.to_string(), all).filter(|old| *old <= all);
-                    let steps = all - before.unwrap_or_default();
+                    let all = all.cast_unsigned();
+                    let before = counted.insert(sql.to_string(), all);
+                    let steps = steps_since(before, all);
                     tracing::trace!(target: STATEMENTS, file = %file.display(), sql = &*sql, steps);
                 }
             };
@@ -262,6 +263,16 @@ fn gone(path: &Path, events: u64) -> StoreError {
     ))
 }
 
+/// The steps of one run of a statement, by the counts before and after it. The counter of SQLite begins again when the
+/// statement is prepared anew, and after 32 bits.
+fn steps_since(before: Option<u32>, all: u32) -> u32 {
+    const WRAPS_FROM: u32 = 1 << 31;
+    match before {
+        Some(before) if before <= all || before >= WRAPS_FROM => all.wrapping_sub(before),
+        Some(_) | None => all,
+    }
+}
+
 fn configure(db: &Connection) -> rusqlite::Result<()> {
     db.set_prepared_statement_cache_capacity(64);
     // Behind the turnstile no process of ours ever waits here; a foreign program may.
@@ -269,4 +280,18 @@ fn configure(db: &Connection) -> rusqlite::Result<()> {
     // Plans must not depend on bound values: most calls would be planned anew.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.pragma_update(None, "foreign_keys", true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_counted_beyond_31_bits() {
+        assert_eq!(steps_since(None, 7), 7);
+        assert_eq!(steps_since(None, 3_000_000_000), 3_000_000_000);
+        assert_eq!(steps_since(Some(10), 17), 7);
+        assert_eq!(steps_since(Some(17), 10), 10, "prepared anew");
+        assert_eq!(steps_since(Some(u32::MAX - 1), 5), 7, "over the end");
+    }
 }

@@ -1,7 +1,9 @@
 //! Entries of knowledge. The keyword index and the vectors stand with each backend.
 
-use callboard_domain::ids::TaskId;
-use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeSource};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::knowledge::{
+    EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeSource, KnowledgeUse,
+};
 
 use super::cell::table;
 use super::{Cells, RowReader};
@@ -62,6 +64,31 @@ table! {
         entry: entry.0,
         kind: kind.as_str(),
     }
+}
+
+table! {
+    USES = "knowledge_uses";
+    /// The key is (entry, task): the newest attempt of a task stands for the earlier ones.
+    fn use_values(used: &'a KnowledgeUse) {
+        entry: used.entry.0,
+        task: used.task,
+        attempt: used.attempt,
+        actor: &used.actor,
+        at: used.at,
+    }
+}
+
+/// The columns of a use `u` with its task `t`.
+pub(crate) const USE: &str = "u.entry, u.task, t.prefix, u.attempt, u.actor, u.at";
+
+/// Nothing for a use by a task that was removed since.
+pub(crate) fn read_use<R: Cells>(
+    row: &mut RowReader<'_, R>,
+) -> Result<Option<KnowledgeUse>, R::Error> {
+    let entry = KnowledgeId(row.id()?);
+    let task = row.task_or_gone()?;
+    let (attempt, actor, at) = (AttemptId(row.id()?), row.actor()?, row.time()?);
+    Ok(task.map(|task| KnowledgeUse { entry, task, attempt, actor, at }))
 }
 
 /// The columns of an org's counts.

@@ -38,14 +38,15 @@ impl Leg {
     pub fn of(query: &TaskQuery) -> Vec<Leg> {
         let mut legs = match (&query.label, &query.assignee) {
             (None, None) if query.scope == TaskScope::Held => return vec![Leg::Every, Leg::Live],
+            (None, None) if query.scope == TaskScope::Live => return vec![Leg::Live],
             (None, None) if query.is_for_live() => return vec![Leg::Live],
             (None, None) => return vec![Leg::Every],
             (Some(_), None) => vec![Leg::Written],
             (_, Some(None)) if query.is_for_startable() => vec![Leg::Written],
-            (None, Some(_)) => Phase::ALL.map(Leg::Phase).to_vec(),
+            (None, Some(_)) => phases(query.scope),
             (Some(label), Some(_)) => match query.policy.label(label) {
                 Some(label) => vec![Leg::Phase(label.phase)],
-                None => Phase::ALL.map(Leg::Phase).to_vec(),
+                None => phases(query.scope),
             },
         };
         // A lapsed task has no assignee, and its attempt neither works nor waits for a review.
@@ -55,6 +56,12 @@ impl Leg {
         }
         legs
     }
+}
+
+/// A statement for each phase that a scope has tasks in.
+fn phases(scope: TaskScope) -> Vec<Leg> {
+    let has = |phase: &Phase| scope == TaskScope::Every || !phase.is_closed();
+    Phase::ALL.into_iter().filter(has).map(Leg::Phase).collect()
 }
 
 /// The attempts that one statement looks for. A list of attempts in some health takes a statement for each index that

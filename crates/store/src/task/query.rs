@@ -8,6 +8,8 @@ use callboard_domain::task::TaskRow;
 use callboard_domain::task::attempt::ExecutionState;
 use callboard_domain::time::Timestamp;
 
+use crate::skip::each_once;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
     pub project: i64,
@@ -36,6 +38,15 @@ pub enum TaskScope {
     Open,
     /// Open tasks with an assignee, or with an attempt that is live as written.
     Held,
+    /// Open tasks with an attempt that is live as written.
+    Live,
+}
+
+/// The actors to whom tasks of a project are assigned, each once. Values: the project.
+pub(crate) fn assignees_sql(sign: char) -> String {
+    let index = if sign == '?' { "INDEXED BY tasks_by_assignee" } else { "" };
+    let rows = format!("FROM tasks t {index} WHERE t.project = {sign}1 AND t.removed_at IS NULL");
+    each_once("t.assignee", &rows)
 }
 
 /// A list to choose work from: without plans, by priority and then by age.

@@ -65,14 +65,14 @@ pub(crate) fn freed_names() -> String {
 
 /// A free task that an actor took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct ClaimedTask {
     pub task: TaskId,
     /// Since when the task was free, where the row says so: nothing happened to it but its creation. For other
     /// tasks the log knows (`Store::task_free_since`).
     pub free_since: Option<Timestamp>,
 }
 
-impl Taken {
+impl ClaimedTask {
     /// `before` is the subject of the change as it was, with the number of its deps.
     pub(crate) fn of(events: &[Event], before: Option<(&Task, usize)>) -> Option<Self> {
         let happened = |name| events.iter().any(|event| event.name == name);

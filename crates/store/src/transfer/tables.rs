@@ -75,6 +75,7 @@ pub static TABLES: &[MovedTable] = &[
     table("knowledge", "id", "org, number, title, body, tags, confidence, source, source_task, \
         created_at, created_by, expires_at, superseded_by"),
     table("knowledge_edges", "task, entry", "kind"),
+    table("knowledge_uses", "entry, task", "attempt, actor, at"),
     table("knowledge_counts", "org", "entries, tokens, version, stamp"),
     table("knowledge_terms", "org, term, part", "postings"),
     table("knowledge_vectors", "org, model, number, part", "stamp, vector"),

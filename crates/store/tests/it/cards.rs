@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::board::card::{Card, Failed, Mode, ReviewState, Terminal, Told};
+use callboard_domain::board::card::{AgentMessage, Card, Failed, Mode, ReviewState, Terminal};
 use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict, TaskCreate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
@@ -60,7 +60,11 @@ async fn a_card_is_read_back_whole(f: Fixture) {
         workspace: Some("task-1-a".into()),
         branch: Some("callboard/task-1-a".into()),
         failed: Some(Failed { reason: ODD.into(), at: Timestamp(2) }),
-        told: vec![Told { by: "human:ana".parse().unwrap(), at: Timestamp(3), text: ODD.into() }],
+        told: vec![AgentMessage {
+            by: "human:ana".parse().unwrap(),
+            at: Timestamp(3),
+            text: ODD.into(),
+        }],
         ..Card::default()
     };
     let task = made(&f, "A", wanted.clone(), Phase::Working).await;

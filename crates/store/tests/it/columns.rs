@@ -242,7 +242,14 @@ async fn sources_of_the_inbox_are_found(f: Fixture) {
     }
     let silent = async |project| titles(&f.store.tasks_silent(stuck(&f, project)).await.unwrap());
     assert_eq!(silent(None).await, "");
+    let at_work = async |project| {
+        let actors = f.store.actors_at_work(stuck(&f, project)).await.unwrap();
+        actors.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(at_work(None).await, "agent:w1", "each actor once");
+    assert_eq!(at_work(Some(0)).await, "");
     f.clock.advance_ms(i64::from(f.policy.stale_after_s) * 1000 + 1000);
+    assert_eq!(at_work(None).await, "", "silent");
     assert_eq!(silent(None).await, "short long free");
     assert_eq!(silent(Some(0)).await, "");
     f.done("agent:w1", f.to(tasks[0], "in_review")).await;
@@ -326,12 +333,36 @@ async fn failing_tasks_are_counted(f: Fixture) {
             f.done("human:ana", attest(task, pass)).await;
         }
     }
+    let failing =
+        async |project| titles(&f.store.tasks_with_failing(stuck(&f, project)).await.unwrap());
+    assert_eq!(failing(None).await, "working review too");
+    assert_eq!(failing(Some(f.home.project.id)).await, "working review too");
+    assert_eq!(failing(Some(0)).await, "");
+    let in_review = async |project, limit| {
+        let query = StuckQuery { limit, ..stuck(&f, project) };
+        f.store.tasks_in_review(query).await.unwrap()
+    };
+    let review = ColumnsQuery { columns: vec![Column::Review], ..query(&f, "") };
+    let rows = f.store.board_columns(review).await.unwrap();
+    let rows: Vec<_> = rows[0].rows.iter().map(|row| &row.task).collect();
+    let seen = in_review(None, 10).await;
+    assert_eq!(seen.len(), 2);
+    for (seen, task) in seen.iter().zip(&rows) {
+        let (id, at) = (seen.id, seen.phase_at);
+        assert_eq!((id, seen.name, at), (task.id, task.name(), task.phase_at));
+        assert_eq!(seen.verification, task.verification);
+    }
+    assert_eq!(in_review(Some(f.home.project.id), 1).await, seen[..1]);
+    assert_eq!(in_review(Some(0), 10).await, []);
     let all = Column::ALL.to_vec();
     for (filter, columns, failing) in [
         ("", all.clone(), 3),
         ("", vec![Column::Review], 1),
         ("", vec![Column::Blocked], 0),
-        ("review", all, 1),
+        ("review", all.clone(), 1),
+        ("check:fail", all.clone(), 3),
+        ("check:fail too", all.clone(), 1),
+        ("-check:fail", all, 0),
     ] {
         let query = ColumnsQuery { columns: columns.clone(), limit: 1, ..query(&f, filter) };
         let found = f.store.tasks_failing(query).await.unwrap();

@@ -10,8 +10,8 @@ use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::task::attempt::{ExecutionState, Health};
 use callboard_domain::token::{TokenId, TokenState};
 use callboard_store::{
-    Applied, AttemptQuery, EventQuery, EventSink, FILE_BYTES_MAX, FileError, FilePart, FileSpan,
-    NewFile, Place, RepoPlace, Taken, TaskQuery, TasksByState, TokenGrant,
+    Applied, AttemptQuery, ClaimedTask, EventQuery, EventSink, FILE_BYTES_MAX, FileError, FilePart,
+    FileSpan, NewFile, Place, RepoPlace, TaskQuery, TasksByState, TokenGrant,
 };
 use tokio::sync::Notify;
 
@@ -299,7 +299,7 @@ async fn a_task_waits_from_when_it_became_free(f: Fixture) {
 
     f.clock.advance_ms(1000);
     let fresh = f.done("agent:w1", Command::TaskClaim { task: first }).await;
-    let taken = Taken { task: first, free_since: Some(created_at) };
+    let taken = ClaimedTask { task: first, free_since: Some(created_at) };
     assert_eq!(fresh.taken, Some(taken), "its row says so");
     assert_eq!(since(&fresh).await, created_at, "and so does the log");
     let begun = f.done("agent:w1", f.begin(first, "k", None)).await;
@@ -309,7 +309,7 @@ async fn a_task_waits_from_when_it_became_free(f: Fixture) {
     let ready_at = f.done("human:ana", f.to(first, "done")).await.at;
     f.clock.advance_ms(1000);
     let unblocked = f.done("agent:w2", f.begin(second, "k", Some(60))).await;
-    assert_eq!(unblocked.taken, Some(Taken { task: second, free_since: None }));
+    assert_eq!(unblocked.taken, Some(ClaimedTask { task: second, free_since: None }));
     assert_eq!(since(&unblocked).await, ready_at);
 
     f.clock.advance_ms(61_000);

@@ -4,8 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use callboard_domain::command::{Command, KnowledgeStore};
-use callboard_domain::ids::TaskId;
-use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::knowledge::{
+    EdgeKind, KnowledgeEntry, KnowledgeId, KnowledgeUse, NewKnowledge,
+};
+use callboard_domain::time::Timestamp;
 use callboard_store::knowledge::{
     Calibration, Embedded, KnowledgeHit, KnowledgeQuery, QueryVector,
 };
@@ -27,6 +30,7 @@ conformance! {
     vectors_count_half_and_the_unembedded_wait_below,
     a_long_entry_is_as_near_as_its_nearest_part,
     a_task_does_not_learn_from_itself,
+    the_newest_uses_of_an_entry_come_first,
     embedding_goes_on_where_it_stopped,
     another_process_sees_new_vectors,
     entries_of_one_batch_and_of_many_writers_are_all_found,
@@ -362,6 +366,32 @@ async fn a_task_does_not_learn_from_itself(f: Fixture) {
     let missing = TaskId { id: next_id(), ..task };
     let entry = KnowledgeStore { task: Some((missing, EdgeKind::Produced)), ..new("x", "y") };
     assert_eq!(f.code("agent:w1", Command::KnowledgeStore(entry)).await, "TASK_NOT_FOUND");
+}
+
+async fn the_newest_uses_of_an_entry_come_first(f: Fixture) {
+    let entries = [learn(&f, "a", "b").await, learn(&f, "c", "d").await];
+    let tasks = [f.create("a", &[]).await, f.create("b", &[]).await, f.create("c", &[]).await];
+    let used = |entry: usize, task: usize, at: i64| KnowledgeUse {
+        entry: entries[entry],
+        task: tasks[task],
+        attempt: AttemptId(next_id()),
+        actor: "agent:w1".parse().unwrap(),
+        at: Timestamp(at),
+    };
+    let early = [used(0, 0, 10), used(0, 1, 20), used(0, 2, 30), used(1, 1, 40)];
+    f.store.knowledge_use(early.to_vec()).await.unwrap();
+    let again = used(0, 0, 50);
+    f.store.knowledge_use(vec![again.clone()]).await.unwrap();
+    f.store.knowledge_use(vec![]).await.unwrap();
+    let found = f.store.knowledge_uses(entries.to_vec(), 2).await.unwrap();
+    assert_eq!(found, [again.clone(), early[2].clone(), early[3].clone()], "at most two of each");
+    let all = f.store.knowledge_uses(entries.to_vec(), 9).await.unwrap();
+    assert_eq!(all.iter().filter(|used| used.task == tasks[0]).collect::<Vec<_>>(), [&again]);
+    let gone = TaskId { id: next_id(), ..tasks[0] };
+    f.store.knowledge_use(vec![KnowledgeUse { task: gone, ..again }]).await.unwrap();
+    let found = f.store.knowledge_uses(vec![entries[0]], 9).await.unwrap();
+    assert!(found.iter().all(|used| used.task != gone), "a removed task is left out");
+    assert!(f.store.knowledge_uses(vec![], 9).await.unwrap().is_empty());
 }
 
 async fn embedding_goes_on_where_it_stopped(f: Fixture) {

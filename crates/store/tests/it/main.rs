@@ -16,6 +16,7 @@ mod handles;
 mod knowledge;
 mod leases;
 mod limits;
+mod locks;
 mod numbers;
 mod order;
 mod org;

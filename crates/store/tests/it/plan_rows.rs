@@ -22,6 +22,8 @@ const BULK: &[&str] = &[
              CASE WHEN t.number % 3 = 0 THEN 'canceled' ELSE 'finished' END FROM tasks t",
     "INSERT INTO comments (id, task, kind, body, author, created_at)
          SELECT t.id, t.id, 'note', 'b', 'agent:w1', t.number FROM tasks t",
+    "INSERT INTO knowledge_uses (entry, task, attempt, actor, at)
+         SELECT t.id, t.id, t.id, 'agent:w1', t.number FROM tasks t",
 ];
 
 impl Fixture {

@@ -190,6 +190,9 @@ async fn reads(f: &Fixture) -> Vec<(String, BTreeSet<String>)> {
     read!(tasks_stuck(stuck.clone()), "");
     read!(tasks_silent(stuck.clone()), "");
     read!(deps_open(stuck.clone()), "");
+    read!(tasks_with_failing(stuck.clone()), "");
+    read!(actors_at_work(stuck.clone()), "");
+    read!(tasks_in_review(stuck.clone()), "");
     read!(epics_in_review(stuck), "");
     read!(board_tasks(org, &[root, epic], policy), "");
     read!(task_titles(org, &[root, epic]), "");
@@ -299,7 +302,9 @@ async fn reads(f: &Fixture) -> Vec<(String, BTreeSet<String>)> {
     read!(knowledge_orgs_unembedded("m", limit), "");
     read!(knowledge_unembedded(org, "m", limit), "");
     read!(knowledge(org, KnowledgeId(Id(7))), "");
-    for typed in ["DEMO-7", "DEMO-01", "DEMO-zz", "DE"] {
+    read!(knowledge_uses(vec![KnowledgeId(Id(7))], limit), "");
+    read!(assignees(f.home.project.id), "");
+    for typed in ["DEMO-7", "DEMO-01", "DEMO-zz", "DE", "zzzz"] {
         read!(task_ids(org, typed, 10), typed);
     }
     for kind in [IdKind::Decision, IdKind::Job, IdKind::Knowledge, IdKind::Mail, IdKind::Plan] {
@@ -388,12 +393,14 @@ fn task_queries(f: &Fixture) -> Vec<TaskQuery> {
         TaskQuery { blocked: true, ..of() },
         TaskQuery { scope: TaskScope::Open, ..of() },
         TaskQuery { scope: TaskScope::Held, ..of() },
+        TaskQuery { scope: TaskScope::Live, ..of() },
         TaskQuery { label: label("backlog"), ready: Some(true), ..of() },
         TaskQuery { label: label("backlog"), ready: Some(true), as_work: work, ..of() },
     ];
     for assignee in [None, Some("agent:w1".to_owned())] {
         let assignee = Some(assignee);
         all.push(TaskQuery { assignee: assignee.clone(), ..of() });
+        all.push(TaskQuery { assignee: assignee.clone(), scope: TaskScope::Open, ..of() });
         all.push(TaskQuery { assignee: assignee.clone(), label: label("done"), ..of() });
         let ready = Some(true);
         all.push(TaskQuery { assignee, label: label("backlog"), ready, as_work: work, ..of() });
@@ -455,7 +462,8 @@ fn attempt_queries(f: &Fixture, task: TaskId) -> Vec<AttemptQuery> {
 }
 
 /// Tables that grow with the use of a board.
-const GROWING: [&str; 6] = ["tasks", "events", "jobs", "mails", "decisions", "knowledge"];
+const GROWING: [&str; 7] =
+    ["tasks", "events", "jobs", "mails", "decisions", "knowledge", "knowledge_uses"];
 
 /// Statements that may go through an index from one end, each with its reason.
 const BOUNDED: &[(&str, &str)] = &[
@@ -545,6 +553,10 @@ async fn sqlite_finds_every_read_by_an_index() {
                 // Every page counts the runs that failed, among all that ended.
                 if sql.contains("'work', 'crew') AND j.state = 'failed'") {
                     assert!(steps[0].contains("INDEX jobs_work_over ("), "{read}: {steps:#?}");
+                }
+                // An id that was typed in part, or as a whole, is a range of ids.
+                if sql.contains("WHERE id >= ?1 AND id <= ?2") {
+                    assert!(steps[0].contains("(id>? AND id<?)"), "{read}: {steps:#?}");
                 }
                 let long = long_ways(sql, &steps);
                 assert!(long.is_empty(), "{read} {statistics}: {long:#?}\n{sql}");
@@ -650,6 +662,7 @@ const NO_LISTS: &[&str] = &[
     "token_revoke",
     "tokens",
     "verify",
+    "knowledge_use",
     "knowledge_vectors_put",
 ];
 

@@ -81,6 +81,13 @@ impl Schema {
         by.query(sql, &[&self.name]).await.expect("a superuser").len()
     }
 
+    /// How many connections of the stores on this schema wait for a row that another transaction holds.
+    pub async fn waiting_for_rows(&self, by: &Client) -> usize {
+        let sql = "SELECT DISTINCT pid FROM pg_locks JOIN pg_stat_activity USING (pid) \
+             WHERE application_name = $1 AND NOT granted AND locktype IN ('transactionid', 'tuple')";
+        by.query(sql, &[&self.name]).await.expect("a superuser").len()
+    }
+
     /// A connection beside the store's.
     pub async fn connect(&self) -> Client {
         let (client, connection) =

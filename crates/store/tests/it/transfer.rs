@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use callboard_domain::board::card::{Card, Failed, Mode, Terminal, Told};
+use callboard_domain::board::card::{AgentMessage, Card, Failed, Mode, Terminal};
 use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
 use callboard_domain::handle::{HandleChange, HandleEnd};
 use callboard_domain::ids::Prefix;
@@ -121,7 +121,11 @@ async fn rich(f: &Fixture) {
         workspace: Some("task-1-a".into()),
         branch: Some("callboard/task-1-a".into()),
         failed: Some(Failed { reason: odd.into(), at: Timestamp(2) }),
-        told: vec![Told { by: "human:ana".parse().unwrap(), at: Timestamp(3), text: odd.into() }],
+        told: vec![AgentMessage {
+            by: "human:ana".parse().unwrap(),
+            at: Timestamp(3),
+            text: odd.into(),
+        }],
         ..Card::default()
     };
     new.checks = vec![

@@ -11,7 +11,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::needs::Needs;
 use callboard_domain::pulls::LOCAL;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Digest, Held, HeldNow, not_kept};
+use callboard_domain::retry::{Digest, HeldNow, HeldTask, not_kept};
 use callboard_domain::rights::AgentType;
 use callboard_domain::runs::job::{JobKind, JobState};
 use callboard_domain::runs::run::OpenRuns;
@@ -24,7 +24,7 @@ use callboard_store::{Applied, Op, RETRIES_KEPT_MS};
 struct Kept {
     step: String,
     digest: Digest,
-    held: Option<Held>,
+    held: Option<HeldTask>,
     applied: Applied,
 }
 
@@ -122,7 +122,7 @@ impl DeskBoard {
             Outcome::Attempt(attempt) => (None, Some(&**attempt)),
             _ => (None, None),
         };
-        let held = Held::after(&op.command, &op.actor, task, newest, applied.at);
+        let held = HeldTask::after(&op.command, &op.actor, task, newest, applied.at);
         let (step, digest) = (op.command.name(), key.digest());
         let known = self.kept.entry((op.actor.clone(), key.key().to_owned())).or_default();
         known.retain(|kept| kept.step != step);

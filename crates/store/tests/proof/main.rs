@@ -5,6 +5,7 @@
 
 mod desk;
 mod disk;
+mod heard;
 mod image;
 mod model;
 mod office;

@@ -1,18 +1,21 @@
-//! The work of a crew from its epic to feedback on a task, in order. Each step needs all steps before it, and chance alone
-//! hardly gives them: half of the rounds begin with this story, between random commands.
+//! Stories: commands in order, of which each needs those before it. Chance alone hardly gives them. Half of the rounds begin
+//! with the work of a crew from its epic to feedback on a task, the others with sessions from their begin to their end;
+//! random commands come between.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::command::{
-    AgentAdd, Command, CrewAssign, CrewMove, CrewReturn, EpicMove, EpicTaskAdd, TaskCreate,
+    AgentAdd, AttemptBegin, Command, CrewAssign, CrewMove, CrewReturn, EpicMove, EpicTaskAdd,
+    TaskCreate,
 };
 use callboard_domain::crew::state::{EpicState, TaskState};
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::ids::AttemptId;
 use callboard_domain::rights::AgentType;
+use callboard_domain::task::attempt::AttemptKind;
 
 use crate::office::{Office, actor};
 
-/// The steps, with who takes each.
+/// The steps of a crew, with who takes each.
 pub fn crew(office: &mut Office) -> Vec<(Actor, Command)> {
     let (epic, task) = (office.new_task_id(), office.new_task_id());
     let agent = |name| AgentId::parse(name).unwrap();
@@ -89,4 +92,60 @@ pub fn crew(office: &mut Office) -> Vec<(Actor, Command)> {
         Command::CrewFree { agent: agent("w1"), task },
     ];
     steps.into_iter().map(|step| (actor("human:ana"), step)).collect()
+}
+
+/// Sessions that tell of their progress and end, each in another way, with who takes each step.
+pub fn sessions(office: &mut Office) -> Vec<(Actor, Command)> {
+    let mut steps = Vec::new();
+    for lease_s in [None, Some(300), None, Some(20)] {
+        let (task, attempt) = (office.new_task_id(), AttemptId(office.id()));
+        let create = TaskCreate {
+            task,
+            title: "a session".into(),
+            parent: None,
+            deps: Vec::new(),
+            checks: Vec::new(),
+            reference: None,
+            verification: None,
+            is_plan: false,
+            ..office.create()
+        };
+        let begin = AttemptBegin {
+            attempt,
+            task,
+            kind: AttemptKind::Graph,
+            key: None,
+            expected_actor: None,
+            client: None,
+            bound_client: None,
+            model: None,
+            worktree: None,
+            branch: None,
+            head: None,
+            lease_s,
+            takeover: false,
+        };
+        let beat = |progress: &str| {
+            let progress = Some(progress.to_owned());
+            Command::AttemptHeartbeat { attempt, progress }
+        };
+        let end = match office.rng.below(3) {
+            0 => Command::AttemptFinish {
+                attempt,
+                summary: "all of it".into(),
+                head: None,
+                tree: None,
+            },
+            1 => Command::AttemptCancel { attempt, reason: "no time".into() },
+            _ => Command::TaskRelease { task },
+        };
+        steps.extend([
+            Command::TaskCreate(create),
+            Command::AttemptBegin(begin),
+            beat("half of it"),
+            beat("most of it"),
+            end,
+        ]);
+    }
+    steps.into_iter().map(|step| (actor("agent:w1"), step)).collect()
 }

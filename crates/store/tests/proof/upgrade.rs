@@ -1,5 +1,6 @@
 //! Boards of earlier builds are migrated, keep every row and go on. A board of a newer build is refused and left alone.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -7,6 +8,7 @@ use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
+use callboard_store::transfer::LEFT_OUT;
 use callboard_store::{EventQuery, FreeQuery, Op, Store, StoreError};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
@@ -14,8 +16,8 @@ use rustix::fs::{FlockOperation, flock};
 use crate::rows::DATABASE;
 use crate::schema::Schema;
 use crate::upgrade_board::{
-    BOARDS, LATEST, assert_kept, assert_moved, assert_sound, clock, open, rows_of_file,
-    rows_of_schema, version,
+    BOARDS, EMPTY, LATEST, Tables, assert_kept, assert_moved, assert_sound, clock, open,
+    rows_of_file, rows_of_schema, version,
 };
 
 /// The title of a task of every fixture that can be taken and has no checks begins so.
@@ -66,6 +68,35 @@ fn assert_words(error: Option<StoreError>, found: u32) {
         *LATEST
     );
     assert_eq!(error, Some(StoreError::Unavailable(words)));
+}
+
+/// Asserts that each table but these has rows in a fixture, so that a migration has something to lose.
+fn assert_filled(boards: &[Tables], empty: &[(&str, &str)]) {
+    let tables: BTreeSet<&String> = boards.iter().flat_map(Tables::keys).collect();
+    for table in tables {
+        let is_empty = boards.iter().all(|rows| rows.get(table).is_none_or(Vec::is_empty));
+        let may_be = empty.iter().any(|(known, _)| known == table);
+        assert!(
+            !is_empty || may_be,
+            "no fixture has rows of {table}: let scripts/make-fixtures make some"
+        );
+    }
+}
+
+#[tokio::test]
+async fn fixtures_have_rows_of_every_table() {
+    let folders = BOARDS.iter().map(|board| {
+        let folder = tempfile::tempdir().unwrap();
+        board.place(folder.path())
+    });
+    assert_filled(&folders.collect::<Vec<_>>(), EMPTY);
+    let mut loaded = Vec::new();
+    for board in BOARDS {
+        let Some(schema) = Schema::new() else { return };
+        loaded.push(board.load(&schema).await);
+    }
+    // These boards were moved to PostgreSQL.
+    assert_filled(&loaded, &[EMPTY, LEFT_OUT].concat());
 }
 
 #[tokio::test]

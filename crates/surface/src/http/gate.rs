@@ -17,7 +17,7 @@ use callboard_domain::rights::Scope;
 use callboard_domain::token::{Token, TokenId};
 use callboard_engine::context::Principal;
 use callboard_engine::{
-    Engine, EngineError, PageBook, PageSessionId, RunTokens, TokenBook, TokenFault,
+    Engine, EngineError, PageBook, PageSessionId, RunTokens, TokenBook, TokenCheckFault, TokenFault,
 };
 use serde_json::{Value, json};
 
@@ -259,7 +259,11 @@ impl Gate {
         if let Some(source) = source.filter(|_| !tokens.opened_before(shown)) {
             self.wrong.judge(source).map_err(|wait| Denied::TooManyWrong { wait })?;
         }
-        let checked = tokens.check(shown).await?;
+        let checked = match tokens.check(shown).await {
+            Ok(token) => Ok(token),
+            Err(TokenCheckFault::Token(fault)) => Err(fault),
+            Err(TokenCheckFault::Engine(error)) => return Err(error.into()),
+        };
         let is_wrong = checked.as_ref().is_err_and(|fault| *fault != ISSUER_AWAY);
         if let Some(source) = source.filter(|_| is_wrong) {
             // Judged above; a concurrent one may have been the last.

@@ -15,7 +15,7 @@ use callboard_engine::{ActorSeen, EngineError, MailFilter, RosterFilter, WorkSpa
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::agents::{SpanRequest, bar, state};
+use super::agents::{AgentsView, SpanRequest, bar, state};
 use super::confirm::Confirm;
 use super::frame::{Screen, View};
 use super::parts::{Tone, ago, icon, note, outcome, tag, task_link, title_link};
@@ -63,6 +63,7 @@ async fn read(page: &Page, name: &str, asked: &SpanRequest) -> Result<AgentPage,
     let filter = RosterFilter { actor: Some(id.actor()), from: axis.from(), until: axis.until };
     let roster = page.engine.roster(&op, filter).await?.it;
     let seen = roster.actors.into_iter().next().ok_or_else(missing)?;
+    let axis = asked.narrowed(axis, [&seen]);
     let decisions = page.engine.decision_list(&op, Some(id.clone()), None, DECISIONS_SHOWN).await?;
     let reads = page.inbox().is_none_or(|own| own == id);
     let mails = match seen.agent.is_some() && reads {
@@ -100,7 +101,7 @@ async fn shown(
             div #head data-live { (head(agent)) }
             @if page.acts() { (acts(page, agent)) }
         }
-        (bar(&path, &agent.axis))
+        (bar(&path, &agent.axis, AgentsView::All, &html! {}))
         div #agent data-live data-moving {
             div.pad-top { div.box { ol.lanes.lanes-one {
                 li { (times(&agent.axis)) }

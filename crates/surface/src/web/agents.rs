@@ -16,21 +16,51 @@ use serde::Deserialize;
 
 use super::frame::{Screen, View};
 use super::parts::{
-    Tone, actor, age, cost, empty, icon, lease, note, span as length, title_link, tokens,
+    Choice, Tone, actor, age, cost, empty, icon, lease, note, span as length, tabs, title_link,
+    tokens,
 };
 use super::task::found;
 use super::task_verbs::{once, why_not};
 use super::timeline::{Axis, Span, head, lane};
-use super::{Page, done, said};
+use super::{Page, done, query, said};
 
 /// So many idle actors are listed; more than that are folded.
 const IDLE_SHOWN: usize = 10;
+/// How to read a lane.
+const SIGNS: &str = "ticks: heartbeats · hatched: lease left · UTC";
 const KEYS: &[(&str, &str)] = &[("e", "earlier")];
 
 #[derive(Default, Deserialize)]
 pub(super) struct SpanRequest {
     span: Option<String>,
     until: Option<String>,
+    view: Option<String>,
+}
+
+/// The agents that the page lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum AgentsView {
+    #[default]
+    All,
+    /// Busy agents without a heartbeat for longer than their limit.
+    Silent,
+}
+
+impl AgentsView {
+    /// The view in an address; the usual one is not named.
+    fn key(self) -> Option<&'static str> {
+        match self {
+            Self::All => None,
+            Self::Silent => Some("silent"),
+        }
+    }
+
+    fn lists(self, seen: &ActorSeen) -> bool {
+        match self {
+            Self::All => true,
+            Self::Silent => seen.silent_since.is_some(),
+        }
+    }
 }
 
 impl SpanRequest {
@@ -40,16 +70,26 @@ impl SpanRequest {
         Axis { span, until: self.looks_back(now).unwrap_or(now), now }
     }
 
-    /// The last hour, for a reader who chose no span and a board on which nothing began before: most of the picture
-    /// would be empty.
-    fn narrowed(&self, axis: Axis, roster: &Roster) -> Axis {
-        let hour = Axis { span: Span::Hour, ..axis };
-        let work = roster.actors.iter().flat_map(|seen| &seen.work);
+    /// The shortest span with everything that began in the usual one, for a reader who chose none: most of a longer
+    /// picture would be empty.
+    pub fn narrowed<'s>(
+        &self,
+        axis: Axis,
+        actors: impl IntoIterator<Item = &'s ActorSeen>,
+    ) -> Axis {
+        let work = actors.into_iter().flat_map(|seen| &seen.work);
         let first = work.map(|work| work.seen.attempt.started_at).min();
-        let is_young = first.is_some_and(|first| first >= hour.from());
-        match is_young && self.span.is_none() && self.until.is_none() {
-            true => hour,
-            false => axis,
+        let (Some(first), None, None) = (first, &self.span, &self.until) else { return axis };
+        let shorter = Span::ALL.into_iter().filter(|span| span.ms() <= axis.span.ms());
+        let mut axes = shorter.map(|span| Axis { span, ..axis });
+        axes.find(|axis| axis.from() <= first).unwrap_or(axis)
+    }
+
+    /// An unknown view is the usual one.
+    fn view(&self) -> AgentsView {
+        match self.view.as_deref() == AgentsView::Silent.key() {
+            true => AgentsView::Silent,
+            false => AgentsView::All,
         }
     }
 
@@ -76,20 +116,35 @@ async fn shown(
         Ok(roster) => roster.it,
         Err(error) => return page.failure(Screen::Agents, &error).await,
     };
-    let axis = asked.narrowed(axis, &roster);
+    let (axis, view) = (asked.narrowed(axis, &roster.actors), asked.view());
+    let facts = facts(&roster);
+    let all = roster.actors.len();
+    let silent = roster.actors.iter().filter(|seen| AgentsView::Silent.lists(seen)).count();
+    let views = [(AgentsView::All, "All", all), (AgentsView::Silent, "Silent", silent)];
+    let views = views.map(|(choice, word, count)| Choice {
+        href: address(Screen::Agents.path(), &axis, choice),
+        word,
+        count: Some(count.to_string()),
+        is_current: choice == view,
+    });
+    let views = html! { div #views data-live { (tabs("Views", views)) } };
+    let listed = roster.actors.into_iter().filter(|seen| view.lists(seen)).collect();
+    let roster = Roster { actors: listed, ..roster };
     let content = html! {
-        (bar(Screen::Agents.path(), &axis))
+        (bar(Screen::Agents.path(), &axis, view, &views))
         div #agents data-live data-moving {
-            @if roster.actors.is_empty() { (nobody()) }
+            @if all == 0 { (nobody()) }
+            @else if roster.actors.is_empty() { (none_silent()) }
             @else { div.pad.stack { (lanes(&axis, &roster)) (table(page, &roster, axis.now)) } }
         }
         @if page.acts() { (add_form(page, form, fault)) }
     };
-    let mut view = View::of(Screen::Agents, Screen::Agents.title(), content);
-    view.facts = facts(&roster);
-    view.keys = KEYS;
-    view.twin = "callboard agent list";
-    page.show(status, view).await
+    let mut page_view = View::of(Screen::Agents, Screen::Agents.title(), content);
+    page_view.facts = facts;
+    page_view.says_places = true;
+    page_view.keys = KEYS;
+    page_view.twin = "callboard agent list";
+    page.show(status, page_view).await
 }
 
 /// An agent for the crew, as its form sends it.
@@ -164,15 +219,20 @@ async fn added(page: &Page, form: &AddForm) -> Result<Agent, EngineError> {
     page.engine.agent_add(&op, AgentAdd { agent, kind, epic, task, or_keep, workers_max }).await
 }
 
-/// The second bar: the span, the key of the colours, and the way back in time.
-pub(super) fn bar(path: &str, axis: &Axis) -> Markup {
-    let is_past = axis.until < axis.now;
-    let until = |at: Timestamp| rfc3339_ms(at).replace(':', "%3A");
-    let of_span = |span: Span| match is_past {
-        true => format!("{path}?span={}&until={}", span.key(), until(axis.until)),
-        false => format!("{path}?span={}", span.key()),
-    };
-    let earlier = format!("{path}?span={}&until={}", axis.span.key(), until(axis.from()));
+/// The address of a timeline with this span and view. A timeline that looks back names its end.
+fn address(path: &str, axis: &Axis, view: AgentsView) -> String {
+    let until = (axis.until < axis.now).then(|| rfc3339_ms(axis.until));
+    let until = until.as_deref().map(|until| ("until", until));
+    let view = view.key().map(|key| ("view", key));
+    let more: Vec<(&str, &str)> = until.into_iter().chain(view).collect();
+    format!("{path}{}", query::address(&[("span", axis.span.key())], &more))
+}
+
+/// The second bar: the views of the page, the span, the key of the colours, and the way back in time.
+pub(super) fn bar(path: &str, axis: &Axis, view: AgentsView, views: &Markup) -> Markup {
+    let of_span = |span: Span| address(path, &Axis { span, ..*axis }, view);
+    let earlier = address(path, &Axis { until: axis.from(), ..*axis }, view);
+    let present = address(path, &Axis { until: axis.now, ..*axis }, view);
     let key = [
         (Tone::Now, "at work"),
         (Tone::Proved, "finished"),
@@ -182,13 +242,14 @@ pub(super) fn bar(path: &str, axis: &Axis) -> Markup {
     ];
     html! {
         div.bar {
+            (views)
             nav.segments aria-label="Span" { @for span in Span::ALL {
                 a href=(of_span(span)) aria-current=[(span == axis.span).then_some("page")] { (span.word()) }
             } }
             a.button.button-small href=(earlier) data-key="e" { (icon("back")) "Earlier" }
-            @if is_past { a.button.button-small href={ (path) "?span=" (axis.span.key()) } { "Now" } }
+            @if axis.until < axis.now { a.button.button-small href=(present) { "Now" } }
             ul.swatches { @for (tone, word) in key { li class=(tone.class()) { (word) } } }
-            span.bar-end.faint { "ticks: heartbeats · hatched: lease left · UTC" }
+            @if views.0.is_empty() { span.bar-end.faint { (SIGNS) } }
         }
     }
 }
@@ -228,6 +289,11 @@ fn nobody() -> Markup {
     empty("agents", "Nobody has worked here yet", &words)
 }
 
+fn none_silent() -> Markup {
+    let words = html! { p { "Every busy agent sent a heartbeat within its limit. " a href=(Screen::Agents.path()) { "All agents" } } };
+    empty("agents", "No agent is silent", &words)
+}
+
 fn lanes(axis: &Axis, roster: &Roster) -> Markup {
     let with_work = roster.actors.iter().filter(|seen| !seen.work.is_empty());
     let with_work: Vec<&ActorSeen> = with_work.collect();
@@ -245,6 +311,8 @@ fn lanes(axis: &Axis, roster: &Roster) -> Markup {
                     } }
                 }
             }
+            // The bar above has no room left for the signs.
+            p.box-body.faint { (SIGNS) }
             @if roster.is_cut { p.box-body.faint { "Only the newest attempts of the span are shown." } }
         }
     }
@@ -380,8 +448,24 @@ mod tests {
             (Some("1h"), Some("2027-01-01T00:00:00Z"), ("1h", "2026-11-17T12:00:00.000Z")),
         ] {
             let [span, until] = [span, until].map(|text| text.map(str::to_owned));
-            let axis = SpanRequest { span, until }.axis(Span::default(), now);
+            let axis = SpanRequest { span, until, view: None }.axis(Span::default(), now);
             assert_eq!((axis.span.key(), rfc3339_ms(axis.until).as_str()), said);
+        }
+    }
+
+    #[test]
+    fn an_address_names_the_view_and_the_end_of_a_look_back() {
+        let now = parse_rfc3339("2026-11-17T12:00:00Z").expect("a time");
+        let past = parse_rfc3339("2026-11-16T12:00:00Z").expect("a time");
+        for (view, until, wanted) in [
+            (None, now, "/agents?span=1h"),
+            (Some("loud"), now, "/agents?span=1h"),
+            (Some("silent"), now, "/agents?span=1h&view=silent"),
+            (Some("silent"), past, "/agents?span=1h&until=2026-11-16T12:00:00.000Z&view=silent"),
+        ] {
+            let asked = SpanRequest { view: view.map(str::to_owned), ..SpanRequest::default() };
+            let axis = Axis { span: Span::Hour, until, now };
+            assert_eq!(address("/agents", &axis, asked.view()), wanted);
         }
     }
 }

@@ -67,7 +67,21 @@ pub fn style() -> &'static str {
             served = parts.join(&sign.to_string());
         }
         // No text of `content` has these signs.
-        served.replace(": ", ":").replace(", ", ",").replace(";}", "}")
+        let shorter = [
+            (": ", ":"),
+            (", ", ","),
+            (",\n", ","),
+            (";}", "}"),
+            (" > ", ">"),
+            (" ~ ", "~"),
+            (" < ", "<"),
+            (" >= ", ">="),
+            ("(0.", "(."),
+            (",0.", ",."),
+            (":0.", ":."),
+            (" 0.", " ."),
+        ];
+        shorter.iter().fold(served, |served, (long, short)| served.replace(long, short))
     });
     &SERVED
 }

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use super::Page;
 use super::frame::{Screen, View};
 use super::jobs::short as last_of;
-use super::parts::{Choice, Tone, actor, empty, icon, tabs};
+use super::parts::{Choice, Tone, actor, empty, filter_field, icon, tabs};
 use super::query::address;
 use crate::events::document;
 use crate::task_name;
@@ -210,12 +210,10 @@ fn bar(asked: &AuditRequest, found: &AuditFound) -> Markup {
     };
     html! {
         div.bar {
-            form.filter.audit-filter method="get" action="/audit" role="search" {
-                (icon("search"))
-                input.input name="q" aria-label="Filter" value=(asked.q) list="terms" autocomplete="off"
-                    placeholder="actor:claude-1 verb:task. since:1d -word" data-key="f";
-                datalist #terms { @for name in EventName::ALL { option value={ "verb:" (name.as_str()) } {} } }
-            }
+            (filter_field(
+                "/audit", &asked.q, "actor:claude-1 verb:task. since:1d -word", &[],
+                EventName::ALL.iter().map(|name| (format!("verb:{}", name.as_str()), "")),
+            ))
             (parts_of_record(current, &asked.q, found.refused))
             a.button.button-bare.bar-end href=(asked.address("/audit.ndjson", None)) download {
                 (icon("file")) "NDJSON"

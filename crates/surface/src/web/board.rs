@@ -5,7 +5,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::board::column::Column;
-use callboard_domain::board::filter::{FILTER_KEYS, FilterText};
+use callboard_domain::board::filter::FilterText;
 use callboard_domain::board::view::BoardView;
 use callboard_domain::board::why::{Why, WhyGlyph, WhyPart};
 use callboard_domain::policy::Phase;
@@ -20,7 +20,10 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Screen, View};
-use super::parts::{Choice, State, Tone, actor, age, empty, icon, lease, pips, tabs, task_link};
+use super::parts::{
+    Choice, State, Tone, actor, age, empty, filter_field, filter_keys, icon, lease, pips, tabs,
+    task_link,
+};
 use super::query::address;
 use super::task::found;
 use super::task_verbs::{Verb, VerbForm, carry_out};
@@ -152,7 +155,7 @@ fn facts(columns: &[BoardColumn], now: Timestamp) -> Markup {
     let oldest = count(Column::Ready)
         .and_then(|column| column.cards.iter().map(|card| card.task.phase_at).min());
     html! {
-        (working) " at work, " (review) @if review == 1 { " waits" } @else { " wait" } " for a review"
+        (working) " working, " (review) @if review == 1 { " waits" } @else { " wait" } " for a review"
         @if let Some(oldest) = oldest { " · oldest ready task waits " (super::parts::span(now.ms_since(oldest))) }
     }
 }
@@ -174,15 +177,11 @@ fn bar(
     };
     html! {
         div.bar {
-            form.filter role="search" action="/board" {
-                (icon("search"))
-                input.input name="q" value=(asked.q) aria-label="Filter" placeholder="Filter: words, actor:, epic:, check:fail"
-                    list="filter-keys" autocomplete="off" data-key="f";
-                @for (name, value) in [("view", &asked.view), ("group", &asked.group), ("done", &asked.done), ("projects", &asked.projects)] {
-                    @if !value.is_empty() { input type="hidden" name=(name) value=(value); }
-                }
-                datalist #filter-keys { @for (key, takes) in FILTER_KEYS { option value={ (key) ":" } { (takes) } } }
-            }
+            (filter_field(
+                "/board", &asked.q, "Filter: words, actor:, epic:, check:fail",
+                &[("view", &asked.view), ("group", &asked.group), ("done", &asked.done), ("projects", &asked.projects)],
+                filter_keys(|_| true),
+            ))
             div #views data-live { (tabs("Views", [
                 choice("All", BoardView::All),
                 choice("Needs you", BoardView::You),
@@ -240,13 +239,28 @@ fn strip(columns: &[BoardColumn]) -> Markup {
 
 /// What a new project shows: the ways to the first task.
 pub(super) fn nothing() -> Markup {
-    let words = html! {
-        p { "Write one here or in a terminal, or let an agent make tasks with its tools." }
-        pre.code { "callboard task add \"My first task\"" }
-        p { "To see the whole loop without an agent, run " code { "callboard demo" } "." }
-        p { a.button href="/tasks/new" { (icon("plus")) "New task" } }
+    let way = |glyph: &str, title: &str, words: Markup| {
+        html! { li.box { h3.box-head { (icon(glyph)) (title) } div.box-body.stack-tight { (words) } } }
     };
-    empty("board", "No task yet", &words)
+    let words = html! {
+        p { "A task says what is wanted and which checks prove it. Agents take tasks; you review and merge." }
+        ol.charts {
+            (way("plus", "Write a task", html! {
+                p { "Here or in a terminal:" }
+                pre.code { "callboard task add \"My first task\" --check \"make test\"" }
+                p { a.button href="/tasks/new" { (icon("plus")) "New task" } }
+            }))
+            (way("agents", "Connect your agent", html! {
+                p { "This writes the files of its client. The agent can then make tasks and take them:" }
+                pre.code { "callboard init --clients all" }
+            }))
+            (way("run", "Watch the whole loop", html! {
+                p { "A board of its own with scripted agents, a question and reviews; no agent is needed:" }
+                pre.code { "callboard demo" }
+            }))
+        }
+    };
+    empty("board", "No task yet: three ways to begin", &words)
 }
 
 fn no_match(asked: &BoardAsked) -> Markup {

@@ -11,6 +11,8 @@ const BASE: f64 = 132.0;
 /// The height of the mark for parts of unknown height.
 const UNKNOWN: f64 = 12.0;
 /// At most so many labels below the plot.
+/// The distance of two lines of words beside points.
+const MARK_LINE: f64 = 14.0;
 /// More would overlap on a narrow screen.
 const LABELS_MAX: usize = 8;
 
@@ -95,10 +97,24 @@ impl Chart {
         LEFT + self.width() * (n as f64 + 0.5)
     }
 
-    /// The last label is always there; the others keep a distance.
+    /// The last label is always there; the others keep a distance. The only place with values has its label.
     fn is_labelled(&self, n: usize) -> bool {
         let step = self.labels.len().div_ceil(LABELS_MAX).max(1);
-        (self.labels.len() - 1 - n).is_multiple_of(step)
+        let is_in_turn = (self.labels.len() - 1 - n).is_multiple_of(step);
+        match self.only_place() {
+            Some(only) => n == only || (is_in_turn && n.abs_diff(only) >= step),
+            None => is_in_turn,
+        }
+    }
+
+    /// The only label of a chart of lines that has values; no line can be drawn from there.
+    fn only_place(&self) -> Option<usize> {
+        let has_value = |n: &usize| {
+            self.series.iter().any(|one| one.values.get(*n).is_some_and(Option::is_some))
+        };
+        let mut places = (0..self.labels.len()).filter(has_value);
+        let only = places.next().filter(|_| self.form == ChartForm::Lines)?;
+        places.next().is_none().then_some(only)
     }
 
     fn bars(&self, top: f64) -> Markup {
@@ -127,7 +143,34 @@ impl Chart {
         }
     }
 
+    /// The points of the only place with values, each with its name and value beside it.
+    fn marks(&self, n: usize, top: f64) -> Markup {
+        let x = self.middle(n);
+        let marked = self.series.iter().filter_map(|one| Some((one, (*one.values.get(n)?)?)));
+        let mut marked: Vec<(&Series, f64)> = marked.collect();
+        marked.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+        // Words stand on the side with more room, and above each other where points are near.
+        let (anchor, dx) = if x > 50.0 { ("end", "-10") } else { ("start", "10") };
+        let mut lowest = BASE;
+        let marked = marked.into_iter().map(|(one, value)| {
+            let y = height(value / top);
+            let words = y.min(lowest);
+            lowest = words - MARK_LINE;
+            (one, value, y, words)
+        });
+        html! {
+            g.is-dashed { line.grid x1=(pct(x)) x2=(pct(x)) y1=(px(TOP)) y2=(px(BASE)) {} }
+            @for (one, value, y, words) in marked {
+                g class=(one.class) { circle.mark cx=(pct(x)) cy=(px(y)) r="4.5" {} }
+                text.axis x=(pct(x)) dx=(dx) y=(px(words + 4.0)) text-anchor=(anchor) { (one.name) " " (measured(value)) }
+            }
+        }
+    }
+
     fn lines(&self, top: f64) -> Markup {
+        if let Some(only) = self.only_place() {
+            return self.marks(only, top);
+        }
         let at = |n: usize, value: f64| (pct(self.middle(n)), px(height(value / top)));
         html! {
             @for one in &self.series { g class=(one.class) {
@@ -195,6 +238,14 @@ fn short(value: f64) -> String {
     }
 }
 
+/// A measured value: what is rounded to 0 is not shown as 0.
+fn measured(value: f64) -> String {
+    match value > 0.0 && value < 0.05 {
+        true => "under 0.1".into(),
+        false => short(value),
+    }
+}
+
 /// The next even number at or above a value that people read easily: 2, 4, 6, 10, 20, 40, 60, 100, …
 fn nice(value: f64) -> f64 {
     // Begins with 2: the axis of an empty chart still needs two steps.
@@ -247,6 +298,19 @@ mod tests {
         let lines = chart(ChartForm::Lines, &values).shown().into_string();
         assert_eq!(lines.matches("<circle").count(), 3);
         assert_eq!(lines.matches("<line").count(), 3 + 1, "the grid and the one unbroken step");
+    }
+
+    #[test]
+    fn a_single_value_is_a_marked_point_with_its_words() {
+        let mut values = [None; 90];
+        values[40] = Some(3.5);
+        let lines = chart(ChartForm::Lines, &values).shown().into_string();
+        assert_eq!(lines.matches("<circle class=\"mark\"").count(), 1, "{lines}");
+        assert!(lines.contains(">tasks 3.5</text>"), "{lines}");
+        assert!(lines.contains(">40</text>"), "its label: {lines}");
+        values[41] = Some(4.0);
+        let lines = chart(ChartForm::Lines, &values).shown().into_string();
+        assert!(!lines.contains("class=\"mark\""), "two values make a line: {lines}");
     }
 
     #[test]

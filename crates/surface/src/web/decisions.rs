@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::Page;
 use super::audit::{RecordPart, parts_of_record};
 use super::frame::{Screen, View};
-use super::parts::{actor_named, ago, empty, icon};
+use super::parts::{actor_named, ago, empty, filter_field, filter_keys};
 use super::query::address;
 
 const DECISIONS_SHOWN: usize = 50;
@@ -98,10 +98,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
 fn bar(typed: &str, hints: &[String], refused: (usize, bool)) -> Markup {
     html! {
         div.bar {
-            form.filter.audit-filter method="get" action="/decisions" role="search" {
-                (icon("search"))
-                input.input name="q" aria-label="Filter" value=(typed) autocomplete="off" placeholder="actor:lead" data-key="f";
-            }
+            (filter_field("/decisions", typed, "actor:lead", &[], filter_keys(|key| key == "actor")))
             (parts_of_record(RecordPart::Decisions, "", refused))
             @for hint in hints { p.filter-hint { (hint) } }
         }

@@ -124,6 +124,8 @@ pub(super) struct View<'a> {
     pub script: Option<&'static str>,
     /// Whether the standing facts end with the number of agents at work.
     pub says_at_work: bool,
+    /// Whether the standing facts end with how many places for agents are taken.
+    pub says_places: bool,
 }
 
 impl<'a> View<'a> {
@@ -140,6 +142,7 @@ impl<'a> View<'a> {
             twin: "callboard status",
             script: None,
             says_at_work: false,
+            says_places: false,
         }
     }
 }
@@ -315,9 +318,15 @@ impl Page {
                         a href=(href) aria-current=[(n + 1 == view.trail.len()).then_some("page")] { bdi { (words) } }
                     } }
                 }
-                p.faint {
+                p.faint #facts data-live {
                     (view.facts)
                     @if view.says_at_work { " · " (at_work(counts)) }
+                    @if view.says_places {
+                        @if !view.facts.0.is_empty() { " · " }
+                        span title="Runs of agents under way, and how many may be at a time (general.max_concurrent_agents)" {
+                            (counts.agents_running) " of " (counts.places) " places taken"
+                        }
+                    }
                 }
                 div.top-end {
                     button.jump type="button" popovertarget="palette" data-key="/" {
@@ -391,6 +400,8 @@ fn palette() -> Markup {
             }
             div data-here {}
             div data-found { (places("")) }
+            // A phone shows no `kbd`.
+            p.row.faint.box-body aria-hidden="true" { kbd { "↑ ↓ choose" } kbd { "Enter open" } kbd { "Esc close" } }
         }
     }
 }

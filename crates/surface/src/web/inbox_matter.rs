@@ -20,7 +20,9 @@ use super::frame::Screen;
 use super::inbox::looks;
 use super::job_verbs::answer_form;
 use super::mail::{Draft, letter, reply_form};
-use super::parts::{Tone, actor, ago, icon, lease, log_tail, note, pips, prose, span, title_link};
+use super::parts::{
+    Tone, actor, ago, countdown, icon, lease, log_tail, note, pips, prose, span, title_link,
+};
 use super::task::{TaskSeen, seen};
 use super::task_verbs::{Verb, form_to};
 
@@ -243,7 +245,7 @@ impl<'r> InboxMatter<'r> {
                 p.asked-head {
                     (icon("ask")) bdi { (text) }
                     @if let Some(deadline) = self.row.deadline {
-                        span.row-end.faint { "refused in " (span(deadline.ms_since(self.now))) }
+                        span.row-end { (countdown("refused", (self.row.since, deadline), self.now)) }
                     }
                 }
                 @if let Some(command) = command { pre { (command) } }
@@ -305,7 +307,7 @@ impl<'r> InboxMatter<'r> {
 async fn changed(page: &Page, task: &TaskSeen) -> Option<(usize, u64, u64)> {
     let op = page.op();
     let asked = page.engine.workspace_diff(&op, &task.card, false);
-    let parts = tokio::time::timeout(GIT_WITHIN, asked).await.ok()?.ok()?.ok()?;
+    let parts = tokio::time::timeout(GIT_WITHIN, asked).await.ok()?.ok()?;
     let files = parts.iter().flat_map(|part| &part.diff.files);
     Some(files.fold((0, 0, 0), |(files, added, removed), file| {
         let (plus, minus) = file.lines.unwrap_or_default();

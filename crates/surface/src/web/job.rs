@@ -90,7 +90,7 @@ pub(super) async fn shown(
         }
         div.job {
             section.job-main aria-label="Output" {
-                div #question data-live { (question(page, look)) }
+                div #question data-live { (question(page, look, "")) }
                 div #output data-live data-every=[(!job.is_over() && run.is_some()).then_some("2")] {
                     (log.shown(&look.it, asked))
                 }

@@ -17,26 +17,25 @@ use super::confirm::Confirm;
 use super::job::{found, shown};
 use super::job_log::JobRequest;
 use super::jobs::{asked, asks};
-use super::parts::{Tone, icon, note, span};
+use super::parts::{Tone, countdown, icon, note};
 use super::task_verbs::{once, why_not};
 use super::{Page, Screen, done, said};
 
-/// The open question with its two answers.
-pub(super) fn question(page: &Page, look: &At<JobLook>) -> Markup {
+/// The open question with its two answers. `next` is the page that comes after the answer; the job's own without one.
+pub(super) fn question(page: &Page, look: &At<JobLook>, next: &str) -> Markup {
     let seen = &look.it.line.seen;
     let Some(question) = asks(seen) else { return html! {} };
-    // An unanswered question is refused by time, so the reader sees how long there is.
-    let left = look.it.answer_until.map(|until| until.ms_since(look.now).max(0));
     let words = html! {
         p {
             @match &question.command {
                 Some(command) => { strong { "May it run " (asked(&question)) "?" } " " bdi { (reason(&question.text, command)) } }
                 None => strong { bdi { (question.text) } },
             }
-            @if let Some(left) = left { " " span.faint { "Refused in " (span(left)) "." } }
+            // An unanswered question is refused by time, so the reader sees how long there is.
+            @if let Some(times) = look.it.answer_within { " " (countdown("refused", times, look.now)) }
         }
         @if page.acts() {
-            (answer_form(page, seen.job.id, question.number, ""))
+            (answer_form(page, seen.job.id, question.number, next))
         }
     };
     note(Tone::Person, "ask", &words)

@@ -4,17 +4,23 @@
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
+use callboard_domain::board::filter::{FilterHint, FilterText};
+use callboard_domain::runs::filter::{JOB_FILTER_KEYS, says_of_jobs};
 use callboard_domain::runs::job::{Job, JobKind, JobState};
 use callboard_domain::runs::run::{Question, RunRecord};
 use callboard_domain::runs::work::Role;
 use callboard_domain::time::Timestamp;
-use callboard_engine::{At, JobLine, JobSeen, JobWait, JobWaitsFor, JobsWanted};
+use callboard_engine::{At, JOBS_SEARCHED, JobLine, JobSeen, JobWait, JobWaitsFor, JobsWanted};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Page;
 use super::frame::{Screen, View};
-use super::parts::{Choice, Tone, actor_named, age, badge, empty, icon, span, tabs, task_link};
+use super::parts::{
+    Choice, Tone, actor_named, age, badge, empty, filter_field, filter_keys, icon, span, tabs,
+    task_link,
+};
+use super::query::address;
 
 /// Jobs on the page; its last line says how to see others.
 const JOBS_SHOWN: usize = 100;
@@ -22,10 +28,14 @@ const JOBS_SHOWN: usize = 100;
 const SHORT_CHARS: usize = 5;
 /// Characters of a machine's name in the table.
 const MACHINE_CHARS: usize = 12;
-const KEYS: &[(&str, &str)] = &[("j k", "next and previous job"), ("Enter", "open the job")];
+const KEYS: &[(&str, &str)] =
+    &[("j k", "next and previous job"), ("Enter", "open the job"), ("f", "filter")];
 
-/// Each choice of the list: the word in the address, the tab, and `JobState::as_str`.
-const STATES: [(&str, &str, Option<&str>); 7] = [
+/// The word in the address, the tab, and `JobState::as_str`.
+type StateChoice = (&'static str, &'static str, Option<&'static str>);
+
+/// Each choice of the list.
+const STATES: [StateChoice; 7] = [
     ("", "All", None),
     ("queued", "Queued", Some("queued")),
     ("running", "Running", Some("running")),
@@ -39,17 +49,28 @@ const STATES: [(&str, &str, Option<&str>); 7] = [
 pub(super) struct JobListRequest {
     #[serde(default)]
     state: String,
+    /// The filter.
+    #[serde(default)]
+    q: String,
 }
 
 pub(super) async fn list(page: Page, Query(asked): Query<JobListRequest>) -> Response {
     // An unknown state is a link of another version: all jobs are shown.
     let known = STATES.iter().find(|(word, ..)| *word == asked.state).unwrap_or(&STATES[0]);
     let wanted = JobsWanted { state: known.2, every_kind: false, limit: JOBS_SHOWN };
-    match page.engine.jobs_look(&page.op(), wanted).await {
+    let filter = FilterText::parse(&asked.q);
+    match page.engine.jobs_found(&page.op(), wanted, &filter.terms).await {
         Ok(found) => {
             let content = html! {
-                div.bar { (states(known.0)) }
-                div #jobs data-live { (table(&found, known.1)) }
+                div.bar {
+                    (filter_field(
+                        Screen::Jobs.path(), &asked.q, "Filter: words, actor:, epic:, since:1d",
+                        &[("state", known.0)], filter_keys(|key| JOB_FILTER_KEYS.contains(&key)),
+                    ))
+                    (states(known.0, &asked.q))
+                    @for hint in hints(&filter) { p.filter-hint { (hint) } }
+                }
+                div #jobs data-live { (table(&found, known, &asked.q)) }
             };
             let mut view = View::of(Screen::Jobs, Screen::Jobs.title(), content);
             view.facts = facts(&found.it);
@@ -61,10 +82,32 @@ pub(super) async fn list(page: Page, Query(asked): Query<JobListRequest>) -> Res
     }
 }
 
+/// What part of the filter has no effect.
+fn hints(filter: &FilterText) -> Vec<String> {
+    let mut hints: Vec<String> = filter.hints.iter().map(FilterHint::message).collect();
+    if !filter.terms.iter().all(|term| says_of_jobs(&term.wants)) {
+        let keys = JOB_FILTER_KEYS.join(", ");
+        hints.push(format!("Jobs are found by words, {keys}; another key was left out."));
+    }
+    hints
+}
+
+/// The list in this state with this filter.
+fn path(state: &str, q: &str) -> String {
+    let parts: Vec<_> = [("state", state), ("q", q.trim())]
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
+    match parts.is_empty() {
+        true => Screen::Jobs.path().into(),
+        false => format!("{}{}", Screen::Jobs.path(), address(&parts, &[])),
+    }
+}
+
 /// The choice of a state, as tabs.
-fn states(current: &str) -> Markup {
+fn states(current: &str, q: &str) -> Markup {
     let choice = |(word, title, _): (&str, &'static str, _)| Choice {
-        href: if word.is_empty() { "/jobs".into() } else { format!("/jobs?state={word}") },
+        href: path(word, q),
         word: title,
         count: None,
         is_current: word == current,
@@ -84,13 +127,20 @@ fn facts(lines: &[JobLine]) -> Markup {
     }
 }
 
-fn table(found: &At<Vec<JobLine>>, state: &str) -> Markup {
+fn table(found: &At<Vec<JobLine>>, (word, state, _): &StateChoice, q: &str) -> Markup {
+    if found.it.is_empty() && !q.trim().is_empty() {
+        let words = html! {
+            p { "None of the first " (JOBS_SEARCHED) " jobs matches " code { (q) } "." }
+            p { a.button href=(path(word, "")) { "Drop the filter" } }
+        };
+        return empty("search", "Nothing found", &words);
+    }
     if found.it.is_empty() {
         let words = html! {
             p { "A job is one run of an agent, or a piece of work of the server: checks, messages, stops." }
             p { code { "callboard run SHOP-12" } " starts an agent on a task; the page of a task has a button for that." }
         };
-        let title = match state {
+        let title = match *state {
             "All" => "No jobs yet".to_owned(),
             state => format!("No job is {}", state.to_lowercase()),
         };
@@ -125,7 +175,7 @@ fn row(line: &JobLine, now: Timestamp) -> Markup {
             }
             td { @if let Some(who) = by { (actor_named(who.as_str())) } }
             td { @if let Some(machine) = machine { (machine_name(machine)) } }
-            td { (age(since(job), now)) }
+            td { (age(job.since(), now)) }
             td { a.id href={ "/jobs/" (job.id) } title=(job.id) tabindex="-1" { (short(&job.id.to_string())) } }
         }
     }
@@ -250,19 +300,6 @@ pub(super) fn short(id: &str) -> String {
 fn machine_name(name: &str) -> Markup {
     let shown: String = name.chars().take(MACHINE_CHARS).collect();
     html! { bdi title=(name) { (shown) @if shown.len() < name.len() { "…" } } }
-}
-
-/// The end of a job that is over, else its creation.
-fn since(job: &Job) -> Timestamp {
-    match job.state {
-        JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => {
-            job.created_at
-        }
-        JobState::Done { at }
-        | JobState::Failed { at, .. }
-        | JobState::Canceled { at }
-        | JobState::Expired { at } => at,
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Scope;
 use callboard_domain::time::Timestamp;
 use callboard_engine::{
-    At, EngineError, KnowledgeDraft, KnowledgeForce, KnowledgeLine, KnowledgeLook,
+    At, EngineError, KnowledgeDraft, KnowledgeForce, KnowledgeLine, KnowledgeLook, USES_SHOWN,
 };
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -283,7 +283,7 @@ fn none(query: &str, force: KnowledgeForce, entries: u32) -> Markup {
 }
 
 fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Timestamp) -> Markup {
-    let KnowledgeLine { entry, score, snippet, task, newer } = line;
+    let KnowledgeLine { entry, score, snippet, task, newer, .. } = line;
     let shown = snippet.as_deref().unwrap_or(&entry.body);
     let brief: String = shown.chars().take(BRIEF_CHARS).collect();
     let is_cut = !brief.split_whitespace().eq(entry.body.split_whitespace());
@@ -306,6 +306,7 @@ fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Times
                         @let path = KnowledgeRequest { q: newer.title.clone(), ..KnowledgeRequest::default() }.path("", KnowledgeForce::Current);
                         span { "superseded by " a href=(path) { bdi { (newer.title) } } }
                     }
+                    (used_by(line, now))
                     span.id title=(entry.id) { (short(&entry.id.to_string())) }
                     @if writes(page) && entry.superseded_by.is_none() {
                         a href={ "/knowledge?supersedes=" (entry.id) "#write" } { "Supersede" span.hidden { " " (entry.title) } }
@@ -314,6 +315,19 @@ fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Times
             }
             @if let Some(score) = score { span.number { span.hidden { "score " } (format!("{score:.2}")) } }
         }
+    }
+}
+
+/// The tasks whose attempts were given the entry, the newest first.
+fn used_by(line: &KnowledgeLine, now: Timestamp) -> Markup {
+    html! {
+        @for (n, (used, task)) in line.uses.iter().enumerate() {
+            span.known-use {
+                @if n == 0 { "used by " }
+                (title_link(task)) " (" (actor(&used.actor)) ", " (ago(used.at, now)) ")"
+            }
+        }
+        @if line.has_more_uses { span.faint { "and by more tasks; the newest " (USES_SHOWN) " are shown" } }
     }
 }
 

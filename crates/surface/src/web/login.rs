@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::frame::{Chosen, document};
+use super::parts::icon;
 use super::{assets, inside, is_foreign};
 use crate::http::{Connection, Gate};
 
@@ -128,7 +129,12 @@ async fn open(
 
 /// A page outside the frame, for readers who are not signed in.
 fn alone(status: StatusCode, title: &str, content: &Markup) -> Response {
-    let body = html! { main.alone { h1 { (title) } (content) } };
+    let body = html! {
+        main.alone {
+            p.row { (icon("mark")) b { "Callboard" } }
+            div.box { div.box-body.stack { h1 { (title) } (content) } }
+        }
+    };
     document(status, title, "Callboard", Chosen::default(), None, None, &body)
 }
 
@@ -149,9 +155,11 @@ pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) ->
             input type="hidden" name="next" value=(inside(next));
             div { button.button.button-main { "Open the board" } }
         }
-        p.faint {
-            "Every reader of this board needs a token. The person who runs the server makes one with " code { "callboard token add --actor human:NAME" } ". On the server's own machine "
-            code { "callboard open" } " signs you in without a token."
+        div.stack-tight.soft {
+            p { "No token yet? The person who runs the server makes one:" }
+            pre.code { "callboard token add --actor human:NAME" }
+            p { "On the server's own machine no token is needed:" }
+            pre.code { "callboard open" }
         }
     };
     alone(status, "Sign in", &content)

@@ -3,6 +3,7 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::board::column::Column;
+use callboard_domain::board::filter::FILTER_KEYS;
 use callboard_domain::board::why;
 use callboard_domain::ids::TaskName;
 use callboard_domain::policy::Phase;
@@ -270,11 +271,41 @@ pub(super) fn pips(checks: &[Check]) -> Markup {
     }
 }
 
+/// The share of a time that is left, in per cent, as a ring.
+fn ring(share: i64) -> Markup {
+    html! {
+        svg.ring viewBox="0 0 16 16" aria-hidden="true" {
+            circle cx="8" cy="8" r="6" {}
+            circle cx="8" cy="8" r="6" pathLength="100" stroke-dasharray={ (share) " 100" } {}
+        }
+    }
+}
+
+/// The time until `end`. The script keeps the words fresh, and the ring beside them: `whole` is its full time.
+fn left(end: Timestamp, now: Timestamp, whole_ms: i64) -> Markup {
+    html! { time datetime=(rfc3339_ms(end)) data-left=(whole_ms) { (span(end.ms_since(now).max(0))) } }
+}
+
+/// The time that an answer may still take, of a time that began at `began`, as a ring with words before the time left.
+pub(super) fn countdown(
+    words: &str,
+    (began, end): (Timestamp, Timestamp),
+    now: Timestamp,
+) -> Markup {
+    let whole = end.ms_since(began).max(1);
+    let share = (end.ms_since(now).max(0) * 100 / whole).min(100);
+    html! {
+        span.lease.is-person title={ (words) " at " (rfc3339_ms(end)) } {
+            (ring(share)) span { (words) " in " (left(end, now, whole)) }
+        }
+    }
+}
+
 /// The rest of a live lease as a ring with the time left.
 pub(super) fn lease(attempt: &Attempt, now: Timestamp) -> Markup {
     let Some(lease) = attempt.lease() else { return html! {} };
-    let left = lease.expires_at.ms_since(now).max(0);
-    let share = (left / 10 / i64::from(lease.granted_s.max(1))).min(100);
+    let rest = lease.expires_at.ms_since(now).max(0);
+    let share = (rest / 10 / i64::from(lease.granted_s.max(1))).min(100);
     let short = lease.granted_s <= SHORT_LEASE_S;
     let tone = match share {
         0 => Tone::Failed,
@@ -283,15 +314,12 @@ pub(super) fn lease(attempt: &Attempt, now: Timestamp) -> Markup {
     };
     html! {
         span class={ "lease " (tone.class()) } title={ "lease ends " (rfc3339_ms(lease.expires_at)) } {
-            svg.ring viewBox="0 0 16 16" aria-hidden="true" {
-                circle cx="8" cy="8" r="6" {}
-                circle cx="8" cy="8" r="6" pathLength="100" stroke-dasharray={ (share) " 100" } {}
-            }
+            (ring(share))
             span.hidden { "lease " }
-            @match (left, short) {
+            @match (rest, short) {
                 (0, _) => "over",
                 (_, true) => "live",
-                (_, false) => (span(left)),
+                (_, false) => (left(lease.expires_at, now, i64::from(lease.granted_s) * 1000)),
             }
         }
     }
@@ -348,6 +376,35 @@ pub(super) fn tabs<'a>(label: &str, choices: impl IntoIterator<Item = Choice<'a>
             }
         } }
     }
+}
+
+/// The field of a filter. `kept` are the parts of the address that the form keeps, `known` the terms to choose from.
+pub(super) fn filter_field<'a>(
+    path: &str,
+    typed: &str,
+    hint: &str,
+    kept: &[(&str, &str)],
+    known: impl IntoIterator<Item = (String, &'a str)>,
+) -> Markup {
+    html! {
+        form.filter role="search" action=(path) {
+            (icon("search"))
+            input.input name="q" value=(typed) aria-label="Filter" placeholder=(hint) list="filter-terms"
+                autocomplete="off" data-key="f";
+            @for (name, value) in kept.iter().filter(|(_, value)| !value.is_empty()) {
+                input type="hidden" name=(name) value=(value);
+            }
+            datalist #filter-terms { @for (term, takes) in known { option value=(term) { (takes) } } }
+        }
+    }
+}
+
+/// The keys of the filter language as terms to choose from.
+pub(super) fn filter_keys(
+    says: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (String, &'static str)> {
+    let known = FILTER_KEYS.into_iter().filter(move |(key, _)| says(key));
+    known.map(|(key, takes)| (format!("{key}:"), takes))
 }
 
 /// Text of agents and people with little markup: paragraphs, lists, code and fenced blocks. Nothing else is read, so no

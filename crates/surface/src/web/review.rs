@@ -16,10 +16,9 @@ use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{LastLook, ViewedFile, judge_object};
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
-use callboard_engine::ports::{ChangesQuery, PatchWish, WorkCommit};
+use callboard_engine::ports::{ChangesQuery, PatchWish, WorkCommit, WorktreeFault};
 use callboard_engine::{
     EngineError, MergeSeen, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges,
-    WorkspaceFault,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -136,7 +135,7 @@ impl ReviewAsked {
 pub(super) struct Reviewing {
     pub seen: ReviewSeen,
     pub now: Timestamp,
-    pub changes: Result<Vec<WorkspaceChanges>, WorkspaceFault>,
+    pub changes: Result<Vec<WorkspaceChanges>, WorktreeFault>,
     pub drafts: Vec<DraftSeen>,
     pub sent: ReviewComments,
     viewed: Vec<ViewedFile>,
@@ -268,7 +267,11 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         page.engine.review_changes(&op, &seen, &query),
         page.engine.review_overlaps(&op, &seen)
     );
-    let (changes, overlaps) = (changes?, overlaps?);
+    let changes = match changes {
+        Ok(changes) => Ok(changes),
+        Err(fault) => Err(fault.of_worktree()?),
+    };
+    let overlaps = overlaps?;
     let sent = page.engine.review_comments_list(&op, id).await?;
     let viewed = page.engine.review_viewed_list(&op, id).await?;
     let drafts = match page.acts() {

@@ -27,6 +27,7 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
                 (shown_changes(reviewing, asked))
             }
             (shown_how(reviewing, asked))
+            span.only-wide.faint aria-hidden="true" { kbd { "]" } " file " kbd { "c" } " comment " kbd { "v" } " viewed" }
             div.row.row-end {
                 (verdicts(page, reviewing))
                 @if let Some(next) = &reviewing.next {

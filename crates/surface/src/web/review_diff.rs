@@ -84,6 +84,7 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             before,
             next: part.changes.next,
             may_comment: page.acts() && !is_read_only,
+            has_ticks: reviewing.seen.merged_as().is_none(),
             facts: &facts,
             said: &said,
             paints: &paints,

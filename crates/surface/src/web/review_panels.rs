@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Page;
 use super::diff::anchor;
-use super::parts::{Tone, actor, ago, icon, prose, task_link};
+use super::parts::{Tone, actor, ago, icon, prose, span, task_link};
 use super::query::address;
 use super::review::{Reviewing, short};
 use super::review_checks::{CheckPanel, checks};
@@ -22,7 +22,7 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
     html! {
         div.panels {
             section.box {
-                h2.box-head { "What it says" }
+                div.box-head { h2 { "What it says" } (worked(reviewing)) }
                 div.box-body.stack-tight {
                     @match review.filter(|review| !review.summary.is_empty()) {
                         Some(review) => (prose(&review.summary)),
@@ -40,6 +40,16 @@ pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
             }
         }
     }
+}
+
+/// How long the newest attempt worked before it asked for the review.
+fn worked(reviewing: &Reviewing) -> Markup {
+    let record = &reviewing.seen.card.record;
+    let asked = reviewing.seen.card.card.review.as_ref().map(|review| review.requested_at);
+    let began = record.newest.as_ref().map(|attempt| attempt.started_at);
+    html! { @if let Some(took) = began.zip(asked).map(|(began, asked)| asked.ms_since(began)).filter(|ms| *ms >= 1000) {
+        span.faint.row-end { (span(took)) " of work" }
+    } }
 }
 
 /// The panel of checks with the words of a review.

@@ -12,7 +12,7 @@ use callboard_domain::review::mark::{ReviewMark, WorkRead};
 use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{DiffSide, ReviewComment, quoted};
 use callboard_engine::ports::{ChangesQuery, MergeWish, PatchWish};
-use callboard_engine::{EngineError, Rejection, ReviewEnd, Reviewed};
+use callboard_engine::{EngineError, Rejection, ReviewEnd, Reviewed, WorkspaceFault};
 use serde::Deserialize;
 
 use super::review::refused;
@@ -201,8 +201,10 @@ async fn comment(page: &Page, id: TaskId, form: &ReviewForm) -> Result<ReviewCom
         texts: true,
         ..ChangesQuery::default()
     };
-    let changes = page.engine.workspace_changes(&page.op(), &card, &query).await?;
-    let changes = changes.map_err(|_| unknown("place"))?;
+    let changes = match page.engine.workspace_changes(&page.op(), &card, &query).await {
+        Err(WorkspaceFault::Worktree(_)) => return Err(unknown("place")),
+        changes => changes?,
+    };
     let part = changes.first().ok_or_else(|| unknown("place"))?;
     let inner = path.strip_prefix(&part.below).unwrap_or(&path);
     let file = part

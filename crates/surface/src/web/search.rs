@@ -12,7 +12,7 @@ use callboard_domain::crew::AgentId;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::Task;
 use callboard_engine::{
-    BoardProjects, BoardQuery, DoneSpan, EngineError, JobLine, JobSeen, JobsWanted,
+    BoardProjects, BoardQuery, DoneSpan, EngineError, JobLine, JobSeen, JobsWanted, TaskFilter,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -25,6 +25,8 @@ use super::{Page, inside};
 
 /// Results of each kind in the palette.
 const FOUND_SHOWN: usize = 8;
+/// How many of the newest tasks stand there before a word is typed.
+const NEWEST_SHOWN: usize = 5;
 /// Results of each kind on the page of results.
 const PAGE_SHOWN: usize = 50;
 /// How many of the newest jobs are searched.
@@ -122,10 +124,14 @@ impl SearchFound {
     }
 }
 
-/// Nothing is searched for without words: every task would fit.
+/// Without words every task would fit: the newest ones are a start.
 async fn search(page: &Page, words: &str, limit: usize) -> Result<SearchFound, EngineError> {
     if words.is_empty() {
-        return Ok(SearchFound { tasks: Vec::new(), agents: Vec::new(), jobs: Vec::new() });
+        let newest =
+            TaskFilter { newest_first: true, limit: NEWEST_SHOWN, ..TaskFilter::default() };
+        let tasks = page.engine.task_list(&page.op(), newest).await?.it;
+        let tasks = tasks.into_iter().map(|row| row.task).collect();
+        return Ok(SearchFound { tasks, agents: Vec::new(), jobs: Vec::new() });
     }
     let tasks = tasks(page, words, limit).await?;
     let agents = page.engine.actor_search(&page.op(), words, limit).await?;

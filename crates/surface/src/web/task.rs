@@ -20,13 +20,16 @@ use callboard_domain::task::attempt::Attempt;
 use callboard_domain::task::{Task, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::knowledge::KnowledgeHit;
-use callboard_engine::{AttemptFilter, CardSeen, DigestTask, EngineError, EpicTask, TaskFeed};
+use callboard_engine::{
+    At, AttemptFilter, CardSeen, DigestTask, EngineError, EpicTask, JobLook, TaskFeed,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Page;
 use super::board::why_line;
 use super::frame::{Screen, View};
+use super::job_verbs::question;
 use super::parts::{State, Tone, actor, ago, icon, lease, note, prose, span, title_link};
 use super::query::address;
 use super::review::short;
@@ -54,6 +57,8 @@ const KEYS: &[(&str, &str)] = &[
     ("r", "open the review"),
     ("d", "open the diff"),
     ("l", "open the log of its agent"),
+    ("y", "allow once what its agent asks for"),
+    ("x", "refuse it"),
     (".", "more verbs"),
 ];
 
@@ -86,6 +91,8 @@ pub(super) struct TaskSeen {
     tails: Vec<CheckTail>,
     /// The newest run whose output can be read.
     log: Option<JobId>,
+    /// The run whose agent waits for an answer.
+    asking: Option<At<JobLook>>,
     /// What an open task waits for, and what lets it go on.
     pub why: Option<Why>,
     pub feed: TaskFeed,
@@ -219,6 +226,10 @@ async fn seen_as(page: &Page, id: TaskId, asked: TaskAsked) -> Result<TaskSeen, 
         None => None,
     };
     let runs = page.engine.work_runs(&op, id).await?;
+    let asking = match runs.iter().find(|record| record.asks().is_some()) {
+        Some(record) => Some(page.engine.job_look(&op, record.job.id).await?),
+        None => None,
+    };
     let pulls = page.engine.pulls_of_task(&op, id).await?;
     let digests = page.engine.knowledge_digest(&op, &[DigestTask::from(&record)]).await;
     let given = digests.into_iter().flat_map(|digest| digest.references).collect();
@@ -249,6 +260,7 @@ async fn seen_as(page: &Page, id: TaskId, asked: TaskAsked) -> Result<TaskSeen, 
         stops,
         tails,
         log,
+        asking,
         why,
         feed,
         asked,
@@ -317,7 +329,8 @@ fn head(seen: &TaskSeen) -> Markup {
                 span { "for " (span(seen.now.ms_since(task.phase_at))) }
                 span.id { (task.name()) }
             }
-            @if let Some(why) = &seen.why { (why_line(why)) }
+            // The note below holds the question with its answers.
+            @if let Some(why) = seen.why.as_ref().filter(|_| seen.asking.is_none()) { (why_line(why)) }
         }
     }
 }
@@ -405,6 +418,9 @@ fn trouble(page: &Page, seen: &TaskSeen) -> Option<Markup> {
     let task = seen.task();
     if task.phase.is_closed() {
         return Some(ended(seen));
+    }
+    if let Some(look) = &seen.asking {
+        return Some(question(page, look, &format!("/tasks/{}", task.name())));
     }
     let verbs = |verbs: &[Verb]| {
         html! { @if page.acts() { div.row {

@@ -446,7 +446,7 @@ fn fields(
                     }
                 }
                 div.field {
-                    label for="priority" { "Priority, smaller first" }
+                    label for="priority" { "Priority, 100 high to 900 low" }
                     input.input #priority name="priority" type="number" min="0" max="1000" step="1" list="priorities"
                         value=(form.priority.unwrap_or(DEFAULT_PRIORITY));
                     datalist #priorities { @for known in [PlannedPriority::High, PlannedPriority::Medium, PlannedPriority::Low] {

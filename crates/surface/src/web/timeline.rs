@@ -21,6 +21,7 @@ const TITLE_CHARS: usize = 60;
 /// The span of a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Span {
+    TenMinutes,
     Hour,
     #[default]
     ThreeHours,
@@ -29,7 +30,8 @@ pub(super) enum Span {
 }
 
 impl Span {
-    pub const ALL: [Self; 4] = [Self::Hour, Self::ThreeHours, Self::HalfDay, Self::ThreeDays];
+    pub const ALL: [Self; 5] =
+        [Self::TenMinutes, Self::Hour, Self::ThreeHours, Self::HalfDay, Self::ThreeDays];
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|span| span.key() == text)
@@ -38,6 +40,7 @@ impl Span {
     /// The span in an address.
     pub fn key(self) -> &'static str {
         match self {
+            Self::TenMinutes => "10min",
             Self::Hour => "1h",
             Self::ThreeHours => "3h",
             Self::HalfDay => "12h",
@@ -47,6 +50,7 @@ impl Span {
 
     pub fn word(self) -> &'static str {
         match self {
+            Self::TenMinutes => "10 min",
             Self::Hour => "1 h",
             Self::ThreeHours => "3 h",
             Self::HalfDay => "12 h",
@@ -56,6 +60,7 @@ impl Span {
 
     pub fn ms(self) -> i64 {
         match self {
+            Self::TenMinutes => 10 * MINUTE_MS,
             Self::Hour => HOUR_MS,
             Self::ThreeHours => 3 * HOUR_MS,
             Self::HalfDay => 12 * HOUR_MS,
@@ -66,7 +71,7 @@ impl Span {
     /// The place, in per cent, from which on a label would reach the word of the now-line. Labels with a date are wider.
     fn labels_end(self) -> f64 {
         match self {
-            Self::Hour | Self::ThreeHours | Self::HalfDay => 84.0,
+            Self::TenMinutes | Self::Hour | Self::ThreeHours | Self::HalfDay => 78.0,
             Self::ThreeDays => 68.0,
         }
     }
@@ -74,6 +79,7 @@ impl Span {
     /// The time between two lines of the grid.
     fn step_ms(self) -> i64 {
         match self {
+            Self::TenMinutes => 2 * MINUTE_MS,
             Self::Hour => 10 * MINUTE_MS,
             Self::ThreeHours => 30 * MINUTE_MS,
             Self::HalfDay => 2 * HOUR_MS,
@@ -122,7 +128,9 @@ impl Axis {
         let text = rfc3339_ms(at);
         let part = match self.span {
             Span::ThreeDays => text.get(5..16).map(|part| part.replace('T', " ")),
-            Span::Hour | Span::ThreeHours | Span::HalfDay => text.get(11..16).map(str::to_owned),
+            Span::TenMinutes | Span::Hour | Span::ThreeHours | Span::HalfDay => {
+                text.get(11..16).map(str::to_owned)
+            }
         };
         part.unwrap_or(text)
     }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use callboard_domain::policy::Policy;
 use callboard_engine::context::Principal;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{AgentRunner, IdSource};
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{Engine, Parts};
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::tool::Toolset;
@@ -46,29 +45,9 @@ impl World {
         let home = store.settle(place).await.unwrap();
         store.settle(Place::of_org("other")).await.unwrap();
         let engine = Engine::new(Parts {
-            store: Arc::new(store),
-            ids,
-            policy: Arc::new(Policy::default()),
-            home,
-            quotas: Quotas::default(),
-            sweep_every: SWEEP_EVERY,
-            retention: Default::default(),
-            machine: "test".into(),
-            checks: None,
-            runner: "runner:test".parse().expect("an actor"),
-            forge: None,
-            check_shell: "sh".into(),
             check_log_tail_bytes: 1000,
-            digest: DigestRule::default(),
-            embedder: None,
-            runs: Default::default(),
-            board: Default::default(),
-            crew: Default::default(),
             agents,
-            issuer: None,
-            courier: None,
-            workshop: None,
-            is_gone: |_| false,
+            ..Parts::bare(home, Arc::new(store), ids)
         });
         let front = Front::new(engine, toolsets, None);
         Self { front: Arc::new(front), _dir: dir }

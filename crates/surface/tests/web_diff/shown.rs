@@ -32,6 +32,7 @@ impl Around {
             before: 0,
             next: None,
             may_comment: true,
+            has_ticks: true,
             facts: &self.facts,
             said: &self.said,
             paints: &self.paints,

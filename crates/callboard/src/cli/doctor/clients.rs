@@ -1,6 +1,7 @@
 //! Checks of the clients: the file, our entry in it, the program it names, hooks, and the client's own program.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_runner::{ProbeReport, probe, program_on_path};
@@ -11,58 +12,127 @@ use crate::clients::{
     self, CLIENTS, Client, ClientFile, FilePart, FileScope, FilesPlan, FilesRoot, SERVER,
     ServerReach, block,
 };
-use crate::output::Failure;
+use crate::output::{Exit, Failure};
 use crate::place::Place;
 
 /// A client that waits longer for its server says that the server is broken.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// Longer than `ANSWER_MAX`, so that a slow server is told from one that does not answer.
 const KILL_AFTER: Duration = Duration::from_secs(10);
+const MCP_COMMAND: &str = "mcp command";
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
 
-/// A line for each client that is installed or connected, and one for the server that they start.
+/// Lines for each client that is installed or connected, in the project and in the user's own files, and one for the
+/// server that they start.
 pub(super) async fn look(place: &Place) -> Vec<Finding> {
-    let root = FilesRoot::of_project(place.root.clone());
+    let project = FilesRoot::of_project(place.root.clone());
+    let mut found = looked(Some(&project), &place.root).await;
+    // Before the line of the server, which is the last.
+    let at = found.iter().position(|finding| finding.name == MCP_COMMAND).unwrap_or(found.len());
+    found.splice(at..at, for_agents(&project));
+    found
+}
+
+/// The lines of the user's own files, for a folder without a project.
+pub(super) async fn look_at_user(folder: &Path) -> Vec<Finding> {
+    looked(None, folder).await
+}
+
+async fn looked(project: Option<&FilesRoot>, folder: &Path) -> Vec<Finding> {
+    // A user without a home has no files of their own.
+    let user = FilesRoot::of_user().ok();
     let mut found = Vec::new();
     let mut is_started = false;
     for client in CLIENTS {
-        let program = client.programs.iter().find_map(|name| program_on_path(name));
-        let version = match &program {
-            Some(program) => version(program).await,
-            None => None,
-        };
-        let installed = version.or_else(|| Some(program?.display().to_string()));
-        match connected(&root, client) {
-            Ok(None) => found.extend(installed.map(|version| {
-                let fix = format!("callboard init --clients {}", client.name);
-                Finding::warn(client.title, format!("{version}; not connected"), fix)
-            })),
-            Ok(Some(entry)) => {
-                is_started |= runs_ours(&entry);
-                found.push(of_entry(&root, client, &entry, installed.as_deref()));
-            }
-            Err(failure) => found.push(unread(client.title, &failure)),
+        let version = installed_version(client).await;
+        let mut lines = Vec::new();
+        for root in project.into_iter().chain(&user) {
+            lines.extend(of_client(root, client, version.as_deref(), &mut is_started));
         }
+        if let (true, Some(version), Some(_)) = (lines.is_empty(), version, project) {
+            let fix = format!("callboard init --clients {}", client.name);
+            lines.push(Finding::warn(client.title, format!("{version}; not connected"), fix));
+        }
+        found.extend(lines);
     }
-    found.extend(for_agents(&root));
     if is_started {
-        found.push(started(&place.root).await);
+        found.push(started(folder).await);
     }
     found
 }
 
-/// Writes our outdated parts anew: hooks and the block for agents. Entries that a user may have adapted stay.
+/// The line of a client's files below one root; none where nothing of ours stands there.
+fn of_client(
+    root: &FilesRoot,
+    client: &Client,
+    version: Option<&str>,
+    is_started: &mut bool,
+) -> Option<Finding> {
+    let name = name_of(root, client);
+    match connected(root, client) {
+        Ok(Some((path, entry))) => {
+            *is_started |= runs_ours(&entry);
+            Some(of_entry(root, client, &path, &entry, version))
+        }
+        Ok(None) if root.scope == FileScope::User => match hooks_of(root, client) {
+            Err(failure) => Some(unread(name, &failure)),
+            Ok(OurPart::Absent) => None,
+            Ok(_) if is_of_another(root, client) => None,
+            Ok(part) => Some(with_hooks(name, "no server, hooks alone".into(), part)),
+        },
+        Ok(None) => None,
+        // A variable that names no place matters to a client that is there.
+        Err(Failure::Said(said)) if said.exit == Exit::Usage => {
+            let fix = said.hint.clone().unwrap_or_default();
+            version.map(|_| Finding::warn(name, said.message.clone(), fix))
+        }
+        Err(failure) => Some(unread(name, &failure)),
+    }
+}
+
+fn name_of(root: &FilesRoot, client: &Client) -> Cow<'static, str> {
+    match root.scope {
+        FileScope::Project => client.title.into(),
+        FileScope::User => format!("{} (global)", client.title).into(),
+    }
+}
+
+/// The version of a client that is installed, or the path of its program.
+async fn installed_version(client: &Client) -> Option<String> {
+    let program = client.program()?;
+    let version = version(&program).await;
+    Some(version.unwrap_or_else(|| program.display().to_string()))
+}
+
+/// Writes our outdated parts of a project anew: hooks and the block for agents. Entries that a user may have adapted
+/// stay.
 pub(super) fn mend(place: &Place) -> Result<Vec<String>, Failure> {
     let root = FilesRoot::of_project(place.root.clone());
-    let hooks = CLIENTS.iter().filter_map(|client| client.hook_file(FileScope::Project));
+    let mut files = vec![clients::for_agents()];
+    for client in CLIENTS {
+        files.extend(client.hook_file(&root)?);
+    }
     let mut outdated = Vec::new();
-    for file in hooks.chain([clients::for_agents()]) {
+    for file in files {
         if part_of(&root, &file)? == OurPart::Outdated {
             outdated.push(file);
         }
     }
-    let plan = FilesPlan::to_connect(&root, &outdated)?;
-    let paths = plan.changes().iter().map(|change| change.path.display().to_string()).collect();
+    rewritten(&root, &outdated)
+}
+
+/// Writes the outdated hooks of the user's own files anew. A file that cannot be read has its line of the look.
+pub(super) fn mend_user() -> Result<Vec<String>, Failure> {
+    let Ok(root) = FilesRoot::of_user() else { return Ok(Vec::new()) };
+    let hooks = CLIENTS.iter().filter_map(|client| client.hook_file(&root).ok().flatten());
+    let is_outdated = |file: &ClientFile| matches!(part_of(&root, file), Ok(OurPart::Outdated));
+    let outdated: Vec<_> = hooks.filter(is_outdated).collect();
+    rewritten(&root, &outdated)
+}
+
+fn rewritten(root: &FilesRoot, files: &[ClientFile]) -> Result<Vec<String>, Failure> {
+    let plan = FilesPlan::to_connect(root, files)?;
+    let paths = plan.changes().iter().map(|change| root.shown(&change.path)).collect();
     plan.carry_out()?;
     Ok(paths)
 }
@@ -91,40 +161,69 @@ fn part_of(root: &FilesRoot, file: &ClientFile) -> Result<OurPart, Failure> {
     })
 }
 
-/// Our entry in the client's file.
-fn connected(root: &FilesRoot, client: &Client) -> Result<Option<Value>, Failure> {
-    let file = client.server_file(root, &ServerReach::Stdio);
+/// The client's file and our entry in it.
+fn connected(root: &FilesRoot, client: &Client) -> Result<Option<(PathBuf, Value)>, Failure> {
+    let file = client.server_file(root, &ServerReach::Stdio)?;
     let Some(text) = root.read(&file.path)? else { return Ok(None) };
-    file.found(&text).map_err(|broken| clients::refused(&file.path, &broken))
+    let entry = file.found(&text).map_err(|broken| root.refused(&file.path, &broken))?;
+    Ok(entry.map(|entry| (file.path, entry)))
 }
 
-fn of_entry(root: &FilesRoot, client: &Client, entry: &Value, version: Option<&str>) -> Finding {
-    let path = client.server_file(root, &ServerReach::Stdio).path;
+fn of_entry(
+    root: &FilesRoot,
+    client: &Client,
+    path: &Path,
+    entry: &Value,
+    version: Option<&str>,
+) -> Finding {
+    let name = name_of(root, client);
     let version = version.unwrap_or("not installed here");
-    let mut words = format!("{version}; {} has the server", path.display());
+    let mut words = format!("{version}; {} has the server", root.shown(path));
     match (address_of(entry), program_of(entry)) {
         (Some(address), _) => words.push_str(&format!(" at {address}")),
         (None, None) => {
-            let anew = format!("callboard init --clients {}", client.name);
-            return Finding::fail(client.title, format!("{words}, but no command"), anew);
+            let scope = if root.scope == FileScope::User { " --global" } else { "" };
+            let anew = format!("callboard init --clients {}{scope}", client.name);
+            return Finding::fail(name, format!("{words}, but no command"), anew);
         }
         (None, Some(program)) if program_on_path(program).is_none() => {
             let words = format!("{words}, but '{program}' is not on PATH");
-            return Finding::fail(client.title, words, format!("put {program} on PATH"));
+            return Finding::fail(name, words, format!("put {program} on PATH"));
         }
         (None, Some(_)) => {}
     }
-    let hooks = client.hook_file(FileScope::Project).map(|file| part_of(root, &file));
-    match hooks {
-        Some(Err(failure)) => unread(client.title, &failure),
-        Some(Ok(OurPart::Outdated)) => Finding::warn(
-            client.title,
+    match hooks_of(root, client) {
+        Err(failure) => unread(name, &failure),
+        Ok(part) => with_hooks(name, words, part),
+    }
+}
+
+/// The line of a client whose server is all right, with its hooks.
+fn with_hooks(name: Cow<'static, str>, words: String, part: OurPart) -> Finding {
+    match part {
+        OurPart::Outdated => Finding::warn(
+            name,
             format!("{words}; its hooks are of another version"),
             "callboard doctor --fix",
         ),
-        Some(Ok(OurPart::Current)) => Finding::ok(client.title, format!("{words}; hooks are on")),
-        Some(Ok(OurPart::Absent)) | None => Finding::ok(client.title, format!("{words}; no hooks")),
+        OurPart::Current => Finding::ok(name, format!("{words}; hooks are on")),
+        OurPart::Absent => Finding::ok(name, format!("{words}; no hooks")),
     }
+}
+
+fn hooks_of(root: &FilesRoot, client: &Client) -> Result<OurPart, Failure> {
+    let file = client.hook_file(root)?;
+    file.map_or(Ok(OurPart::Absent), |file| part_of(root, &file))
+}
+
+/// Whether a connected client has the same hook file: it serves VS Code and Copilot.
+fn is_of_another(root: &FilesRoot, client: &Client) -> bool {
+    let path = |client: &Client| client.hook_file(root).ok().flatten().map(|file| file.path);
+    let own = path(client);
+    let is_connected = |other: &Client| matches!(connected(root, other), Ok(Some(_)));
+    CLIENTS
+        .iter()
+        .any(|other| other.name != client.name && path(other) == own && is_connected(other))
 }
 
 fn for_agents(root: &FilesRoot) -> Option<Finding> {
@@ -142,7 +241,7 @@ fn for_agents(root: &FilesRoot) -> Option<Finding> {
 }
 
 /// A file that cannot be read as what it is. The hint of `init` speaks of writing, which a look does not do.
-fn unread(name: &'static str, failure: &Failure) -> Finding {
+fn unread(name: impl Into<Cow<'static, str>>, failure: &Failure) -> Finding {
     match failure {
         Failure::Said(said) if said.code == "CLIENT_FILE_INVALID" => {
             Finding::fail(name, said.message.clone(), "mend the file by hand")
@@ -154,7 +253,7 @@ fn unread(name: &'static str, failure: &Failure) -> Finding {
 /// Whether a client of this folder speaks to a server instead of starting one.
 pub(super) fn is_on_a_server(root: &Path) -> bool {
     let root = FilesRoot::of_project(root.to_owned());
-    let is_remote = |entry: Value| address_of(&entry).is_some();
+    let is_remote = |(_, entry): (_, Value)| address_of(&entry).is_some();
     CLIENTS.iter().any(|client| connected(&root, client).ok().flatten().is_some_and(is_remote))
 }
 
@@ -175,7 +274,7 @@ fn runs_ours(entry: &Value) -> bool {
 
 /// Starts the server as a client does, and asks for its tools.
 async fn started(root: &Path) -> Finding {
-    let name = "mcp command";
+    let name = MCP_COMMAND;
     let Some(program) = program_on_path(SERVER) else {
         return Finding::fail(name, "callboard is not on PATH", "put the program on PATH");
     };

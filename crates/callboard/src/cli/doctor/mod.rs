@@ -9,17 +9,19 @@ mod project;
 
 pub use page::on_pages;
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::context::Context;
 use crate::output::{Failure, Object, Style, Table};
 use crate::place::Place;
 
-/// Look for what keeps callboard from working here
+/// Check this installation, and say how to mend what is wrong
 ///
-/// Exit code 1 says that something must be fixed; warnings do not. --fix writes outdated hooks and the
-/// outdated block in AGENTS.md anew, and closes .callboard/ to other users; it changes no setting and
-/// no task.
+/// Exit code 1 says that something must be fixed; warnings do not. --fix writes outdated hooks, also those
+/// of init --global, and the outdated block in AGENTS.md anew, and closes .callboard/ to other users; it
+/// changes no setting and no task.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard doctor --json\n  callboard doctor --fix")]
 pub struct DoctorArgs {
@@ -37,7 +39,7 @@ enum Health {
 
 /// The result of one check.
 struct Finding {
-    name: &'static str,
+    name: Cow<'static, str>,
     health: Health,
     message: String,
     fix: Option<String>,
@@ -46,18 +48,30 @@ struct Finding {
 }
 
 impl Finding {
-    fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, health: Health::Ok, message: message.into(), fix: None, figures: None }
+    fn ok(name: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            health: Health::Ok,
+            message: message.into(),
+            fix: None,
+            figures: None,
+        }
     }
 
-    fn warn(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        let fix = Some(fix.into());
-        Self { name, health: Health::Warn, message: message.into(), fix, figures: None }
+    fn warn(
+        name: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { health: Health::Warn, fix: Some(fix.into()), ..Self::ok(name, message) }
     }
 
-    fn fail(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        let fix = Some(fix.into());
-        Self { name, health: Health::Fail, message: message.into(), fix, figures: None }
+    fn fail(
+        name: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { health: Health::Fail, ..Self::warn(name, message, fix) }
     }
 
     fn with(self, figures: Value) -> Self {
@@ -65,7 +79,7 @@ impl Finding {
     }
 
     /// A failure that kept a check from running becomes its result.
-    fn failed(name: &'static str, failure: &Failure) -> Self {
+    fn failed(name: impl Into<Cow<'static, str>>, failure: &Failure) -> Self {
         let Failure::Said(complaint) = failure else { return Self::ok(name, "not checked") };
         let fix = complaint.hint.clone().filter(|hint| hint != "callboard doctor");
         let fix = fix.unwrap_or_else(|| "see the message".into());
@@ -92,19 +106,26 @@ impl Health {
 }
 
 pub async fn cmd_doctor(context: &Context, args: DoctorArgs) -> Result<(), Failure> {
-    if let (true, Some(place)) = (args.fix, Place::find()?) {
-        let folder = place.folder();
-        project::close_to_others(&folder)
-            .map_err(|error| Failure::io(format!("cannot change {}", folder.display()), &error))?;
-        for path in clients::mend(&place)? {
-            context.out.note(&format!("wrote {path}"));
-        }
+    if args.fix {
+        mend(context)?;
     }
     let mut found = vec![machine::git(), machine::sandbox()];
     found.extend(project::look(context).await);
     print(context, &found)?;
     let failed = found.iter().any(|finding| finding.health == Health::Fail);
     if failed { Err(Failure::Silent(1)) } else { Ok(()) }
+}
+
+fn mend(context: &Context) -> Result<(), Failure> {
+    let mut written = clients::mend_user()?;
+    if let Some(place) = Place::find()? {
+        let folder = place.folder();
+        project::close_to_others(&folder)
+            .map_err(|error| Failure::io(format!("cannot change {}", folder.display()), &error))?;
+        written.extend(clients::mend(&place)?);
+    }
+    written.iter().for_each(|path| context.out.note(&format!("wrote {path}")));
+    Ok(())
 }
 
 fn print(context: &Context, found: &[Finding]) -> Result<(), Failure> {
@@ -132,7 +153,7 @@ fn print(context: &Context, found: &[Finding]) -> Result<(), Failure> {
         let fix = finding.fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
         table.row([
             (finding.health.word().to_owned(), finding.health.style()),
-            (finding.name.to_owned(), Style::Bold),
+            (finding.name.to_string(), Style::Bold),
             (format!("{}{fix}", finding.message), Style::Plain),
         ]);
     }

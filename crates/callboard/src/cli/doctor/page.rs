@@ -41,7 +41,7 @@ pub fn on_pages(engine: Arc<Engine>, settings: Settings, place: Option<Place>) -
 
 fn line(finding: Finding) -> DoctorLine {
     DoctorLine {
-        name: finding.name.to_owned(),
+        name: finding.name.into_owned(),
         word: match finding.health {
             Health::Ok => DoctorWord::Ok,
             Health::Warn => DoctorWord::Warn,

@@ -65,7 +65,13 @@ async fn without_project() -> Vec<Finding> {
             found.extend(clients::look(&place).await);
             found
         }
-        _ => vec![Finding::fail("project", words, "callboard init")],
+        place => {
+            let mut found = vec![Finding::fail("project", words, "callboard init")];
+            if let Ok(place) = place {
+                found.extend(clients::look_at_user(&place.root).await);
+            }
+            found
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::cli::context::Context;
 use crate::output::Failure;
 
-/// Say which task needs which
+/// Add and remove dependencies between tasks
 #[derive(clap::Subcommand, Debug)]
 pub enum DepCommand {
     /// Make a task wait for another one
     #[command(after_help = "Example:\n  callboard task dep add SHOP-01j8x2k7 SHOP-01j8x1aa")]
     Add(DepArgs),
-    /// Make a task wait for another one no longer
+    /// Remove a dependency, so that a task no longer waits for another one
     #[command(after_help = "Example:\n  callboard task dep rm SHOP-01j8x2k7 SHOP-01j8x1aa")]
     Rm(DepArgs),
 }

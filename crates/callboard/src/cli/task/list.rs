@@ -65,7 +65,9 @@ pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), 
         let has = |text: &String| row.task.title.to_lowercase().contains(text);
         (epic.is_none() || row.task.parent == epic) && search.as_ref().is_none_or(has)
     };
-    let (rows, more) = collect(&open, filter, limit, wanted).await?;
+    // Every row of a list without a text or an epic is wanted.
+    let page = if epic.is_none() && search.is_none() { PAGE.min(limit + 1) } else { PAGE };
+    let (rows, more) = collect(&open, filter, (page, limit), wanted).await?;
     open.print_rows(&rows, more).await?;
     if rows.it.is_empty() && !context.out.json {
         context.out.note("no task matches; callboard task add \"…\" makes one");
@@ -77,16 +79,16 @@ pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), 
 async fn collect(
     open: &Open,
     filter: TaskFilter,
-    limit: usize,
+    (page_rows, limit): (usize, usize),
     wanted: impl Fn(&TaskRow) -> bool,
 ) -> Result<(At<Vec<TaskRow>>, bool), Failure> {
     let op = open.op("list");
     let mut after: Option<Id> = filter.after;
     let mut found: Vec<TaskRow> = Vec::new();
     loop {
-        let page = TaskFilter { after, limit: PAGE, ..filter.clone() };
+        let page = TaskFilter { after, limit: page_rows, ..filter.clone() };
         let page = open.engine().task_list(&op, page).await?;
-        let is_last = page.it.len() < PAGE;
+        let is_last = page.it.len() < page_rows;
         after = page.it.last().map(|row| row.task.id.id);
         found.extend(page.it.into_iter().filter(&wanted));
         if is_last || found.len() > limit {

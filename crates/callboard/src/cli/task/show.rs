@@ -1,6 +1,6 @@
 //! `callboard task show`.
 
-use callboard_domain::board::card::Told;
+use callboard_domain::board::card::AgentMessage;
 use callboard_domain::ids::TaskId;
 use callboard_domain::runs::job::Job;
 use callboard_domain::runs::run::{RunRecord, Terminal};
@@ -42,7 +42,7 @@ struct Seen {
     check_job: Option<Job>,
     attempts: Vec<Attempt>,
     /// Messages that wait for the agent.
-    told: Vec<Told>,
+    told: Vec<AgentMessage>,
     /// The branch of the work, if it is known.
     branch: Option<String>,
     notes: String,
@@ -173,7 +173,7 @@ fn text(open: &Open, seen: &Seen) -> String {
     for child in &seen.children {
         fact("child", &named(&child.task));
     }
-    for Told { by, text, .. } in &seen.told {
+    for AgentMessage { by, text, .. } in &seen.told {
         fact("waiting", &format!("{by} to its agent: {}", plain(text)));
     }
     text += &check_lines(task, out);

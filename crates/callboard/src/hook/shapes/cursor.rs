@@ -1,4 +1,4 @@
-//! Cursor: `.cursor/hooks.json`.
+//! Cursor: `.cursor/hooks.json`. The shapes are those of its documentation: no test has run them in Cursor.
 
 use callboard_domain::hook::{HookAnswer, HookEvent};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::ClientShape;
 pub const SHAPE: ClientShape = ClientShape {
     name: "cursor",
     tools: &[("tool_name", "tool_input")],
-    editors: &["Write", "Edit", "StrReplace", "Delete"],
+    editors: &["Write", "Edit", "StrReplace", "Delete", "ApplyPatch", "EditNotebook"],
     write,
 };
 

@@ -114,6 +114,22 @@ mod tests {
                 "/p/a",
             ),
             (
+                "cursor",
+                json!({"cwd": "/p", "tool_name": "EditNotebook", "tool_input": {"target_notebook": "/p/n"}}),
+                "/p/n",
+            ),
+            (
+                "cursor",
+                json!({"cwd": "/p", "tool_name": "ApplyPatch", "tool_input": "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch"}),
+                "a",
+            ),
+            // Copilot's command line runs the hooks of Claude Code, with its names of tools and arguments of its own.
+            (
+                "claude",
+                json!({"cwd": "/p", "tool_name": "Write", "tool_input": {"path": "/p/a", "file_text": "x"}}),
+                "/p/a",
+            ),
+            (
                 "copilot",
                 json!({"cwd": "/p", "toolName": "create", "toolArgs": "{\"path\": \"/p/a\"}"}),
                 "/p/a",

@@ -9,7 +9,7 @@ use crate::command::CardUpdate;
 use crate::decide::draft::Draft;
 use crate::decide::input;
 use crate::decide::runs::stop;
-use crate::decide::task;
+use crate::decide::task::{self, Passage};
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::limits::*;
@@ -49,8 +49,8 @@ pub(crate) fn card_update(
             let label = label_of(world.policy, to)?.name.clone();
             let seen = (update.checked.as_ref(), update.work.as_deref());
             match task::passage(&mut draft, &label, seen, false)? {
-                Ok(passed) => Some(passed),
-                Err(refusal) => return Ok(draft.done_but(refusal)),
+                Passage::Open(label, ran) => Some((label, ran)),
+                Passage::Shut(refusal) => return Ok(draft.done_but(refusal)),
             }
         }
     };

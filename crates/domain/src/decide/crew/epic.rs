@@ -12,8 +12,8 @@ use crate::crew::state::EpicState;
 use crate::decide::board::card::label_of;
 use crate::decide::crew::task::{known, mail, no_way, state};
 use crate::decide::draft::Draft;
-use crate::decide::task;
 use crate::decide::task::block;
+use crate::decide::task::{self, Passage};
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
@@ -122,8 +122,8 @@ pub(crate) fn epic_move(
             // A refusal of the gate leaves its trace in the task's history, so the change is written although the call
             // is refused.
             let label = match task::passage(&mut draft, &label, (None, None), false)? {
-                Ok((label, _)) => label,
-                Err(refusal) => return Ok(draft.done_but(refusal)),
+                Passage::Open(label, _) => label,
+                Passage::Shut(refusal) => return Ok(draft.done_but(refusal)),
             };
             draft.move_to(&label);
             block::lift(&mut draft);
@@ -154,8 +154,8 @@ pub(crate) fn epic_finish(
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
     let seen = (new.checked.as_ref(), new.work.as_deref());
     let (label, ran) = match task::passage(&mut draft, &done, seen, true)? {
-        Ok(passed) => passed,
-        Err(refusal) => return Ok(draft.done_but(refusal)),
+        Passage::Open(label, ran) => (label, ran),
+        Passage::Shut(refusal) => return Ok(draft.done_but(refusal)),
     };
     draft.move_to(&label);
     block::lift(&mut draft);

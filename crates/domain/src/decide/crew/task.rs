@@ -18,9 +18,9 @@ use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
 use crate::decide::review;
 use crate::decide::runs::stop;
-use crate::decide::task;
 use crate::decide::task::block;
 use crate::decide::task::verification;
+use crate::decide::task::{self, Passage};
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
@@ -220,7 +220,7 @@ pub(crate) fn crew_move(
         }
         TaskState::Failed => {
             let reason = reason(TaskState::Failed)?;
-            if let Err(refusal) = give_up(&mut draft, reason)? {
+            if let Some(refusal) = give_up(&mut draft, reason)? {
                 return Ok(draft.done_but(refusal));
             }
             free(&mut draft, &new.by);
@@ -261,19 +261,19 @@ fn shift(
     Ok(())
 }
 
-/// Closes the task as canceled, if the gates allow it.
-fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, Refusal> {
+/// Closes the task as canceled. Returns the refusal of the gates: the task stays, and what they recorded is written.
+fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Option<Refusal>, Refusal> {
     let label = label_of(draft.world.policy, Phase::ClosedCanceled)?.name.clone();
     let label = match task::passage(draft, &label, (None, None), false)? {
-        Ok((label, _)) => label,
-        Err(refusal) => return Ok(Err(refusal)),
+        Passage::Open(label, _) => label,
+        Passage::Shut(refusal) => return Ok(Some(refusal)),
     };
     draft.card.failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
     draft.move_to(&label);
     block::lift(draft);
     draft.merges_revoke();
     stop::cancel(draft);
-    Ok(Ok(()))
+    Ok(None)
 }
 
 /// Sends a task in review back to its worker, with feedback by mail and on the card.
@@ -373,7 +373,7 @@ pub(crate) fn crew_give_up(
     if new.lost.is_some() && !(is_its && stands(&draft).is_at_work()) {
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
-    if let Err(refusal) = give_up(&mut draft, &new.reason)? {
+    if let Some(refusal) = give_up(&mut draft, &new.reason)? {
         return Ok(draft.done_but(refusal));
     }
     if let Some(worker) = worker.filter(|_| is_its) {

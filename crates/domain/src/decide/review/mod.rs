@@ -13,8 +13,8 @@ use crate::decide::board::card::{go, kept, label_of};
 use crate::decide::draft::Draft;
 use crate::decide::input;
 use crate::decide::runs::work;
-use crate::decide::task;
 use crate::decide::task::verification;
+use crate::decide::task::{self, Passage};
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::limits::REVIEW_CHARS_MAX;
@@ -94,10 +94,9 @@ fn approve(
 ) -> Result<Change, Refusal> {
     let done = label_of(draft.world.policy, Phase::ClosedDone)?.name.clone();
     let seen = (decision.checked.as_ref(), decision.work.as_deref());
-    let passed = task::passage(&mut draft, &done, seen, as_reviewer)?;
-    let (label, ran) = match passed {
-        Ok(passed) => passed,
-        Err(refusal) => return Ok(draft.done_but(refusal)),
+    let (label, ran) = match task::passage(&mut draft, &done, seen, as_reviewer)? {
+        Passage::Open(label, ran) => (label, ran),
+        Passage::Shut(refusal) => return Ok(draft.done_but(refusal)),
     };
     let is_advice = !(as_reviewer || draft.actor().is_human());
     let approval = self::decision(&draft, ReviewState::Approved, &decision.feedback);
@@ -216,12 +215,12 @@ pub(crate) fn review_clear(
     }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
     match task::gates(&mut draft, &done, (checked, needs.work), true)? {
-        Ok((_, None)) => Ok(draft.unchanged(Reply::Task(id))),
-        Ok((_, ran)) => {
+        Passage::Open(_, None) => Ok(draft.unchanged(Reply::Task(id))),
+        Passage::Open(_, ran) => {
             draft.entry("ran checks", ran);
             Ok(draft.done())
         }
-        Err(refusal) => Ok(draft.done_but(refusal)),
+        Passage::Shut(refusal) => Ok(draft.done_but(refusal)),
     }
 }
 
@@ -238,7 +237,9 @@ pub(crate) fn review_settle(
             verification::approve(&mut draft, true, None);
             merged(&mut draft, commit.clone());
             draft.branches_merged(branches);
-            let data = json!({"commit": commit, "pushed": pushed});
+            let commits: Vec<&String> =
+                branches.iter().filter_map(|one| one.commit.as_ref()).collect();
+            let data = json!({"commit": commit, "commits": commits, "pushed": pushed});
             draft.event(EventName::ReviewMerged, data);
             if draft.task.phase != Phase::ClosedDone {
                 go(&mut draft, &label(Phase::ClosedDone)?);

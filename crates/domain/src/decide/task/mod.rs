@@ -435,17 +435,21 @@ pub(crate) fn task_transition(
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
     let (label, ran) = match passage(&mut draft, to, (checked, work), false)? {
-        Ok(passed) => passed,
-        Err(refusal) => return Ok(draft.done_but(refusal)),
+        Passage::Open(label, ran) => (label, ran),
+        Passage::Shut(refusal) => return Ok(draft.done_but(refusal)),
     };
     stop::moved(&mut draft, &label);
     draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
     Ok(draft.done())
 }
 
-/// The label a task may move to, with a summary of the checks that ran; or a refusal after which the results of
-/// checks are still written.
-pub(crate) type Passage = Result<(Label, Option<String>), Refusal>;
+/// The verdict of the gates on the way to a label.
+pub(crate) enum Passage {
+    /// The task may move to the label. The text sums up the checks that ran.
+    Open(Label, Option<String>),
+    /// The task stays, and the results of its checks are written nevertheless.
+    Shut(Refusal),
+}
 
 /// What the caller saw of the files: results of checks, and the state of the task's own files.
 pub(crate) type Seen<'a> = (Option<&'a Checked>, Option<&'a str>);
@@ -458,7 +462,7 @@ pub(crate) fn passage(
     approved: bool,
 ) -> Result<Passage, Refusal> {
     let passed = gates(draft, to, seen, approved)?;
-    if passed.as_ref().is_ok_and(|(label, _)| label.phase == Phase::ClosedDone) {
+    if matches!(&passed, Passage::Open(label, _) if label.phase == Phase::ClosedDone) {
         verification::approve(draft, approved, seen.1);
     }
     Ok(passed)
@@ -482,7 +486,7 @@ pub(crate) fn gates(
         }
         check::record(draft, checked);
         draft.entry("ran checks", check::summary(&draft.task, &checked.runs));
-        return Ok(Err(conflict));
+        return Ok(Passage::Shut(conflict));
     }
     let (label, ran) = match transition_gate(policy, &draft.task, &draft.subject.deps, to)? {
         TransitionGate::Free(label) => (label, None),
@@ -500,12 +504,12 @@ pub(crate) fn gates(
             unmet.extend(verification::unmet(draft, approved, work));
             if !unmet.is_empty() {
                 draft.entry("ran checks", ran);
-                return Ok(Err(Refusal::ChecksNotPassed { task: id, checks: unmet }));
+                return Ok(Passage::Shut(Refusal::ChecksNotPassed { task: id, checks: unmet }));
             }
             (label, ran)
         }
     };
-    Ok(Ok((label, ran)))
+    Ok(Passage::Open(label, ran))
 }
 
 /// Whether the live attempt is stalled, so that another actor may take over.

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::board::card::Told;
+use crate::board::card::AgentMessage;
 use crate::decide::draft::Draft;
 use crate::decide::input;
 use crate::event::EventName;
@@ -30,7 +30,7 @@ pub(crate) fn task_tell(
         return Err(Refusal::invalid(words));
     }
     let after = told.last().map_or(now, |last| Timestamp(last.at.0 + 1));
-    told.push(Told { by: world.actor.clone(), at: now.max(after), text: text.to_owned() });
+    told.push(AgentMessage { by: world.actor.clone(), at: now.max(after), text: text.to_owned() });
     draft.event(EventName::TaskTold, json!({"text": text}));
     draft.entry("told its agent", Some(text.to_owned()));
     Ok(draft.done())

@@ -112,21 +112,25 @@ impl From<ForgeVerdict> for Found {
 
 /// Whether a task in review waits for a person. Other tasks in review wait for a verifier, which judges by itself.
 pub fn waits_for_person(task: &Task) -> bool {
-    let judged = task.verification.as_ref().map(|known| (known.status, known.reason.as_deref()));
-    task.phase == Phase::Review
-        && match judged {
-            Some((VerificationStatus::Pending, reason)) => {
-                matches!(reason, Some(BLOCKED_BY_REVIEW | MANUAL_CHECK_PENDING))
-            }
-            Some((
-                VerificationStatus::Skipped
-                | VerificationStatus::AwaitingHuman
-                | VerificationStatus::Passed
-                | VerificationStatus::Failed,
-                _,
-            ))
-            | None => true,
+    task.phase == Phase::Review && review_waits_for_person(task.verification.as_ref())
+}
+
+/// As `waits_for_person`, of a task that is known to be in review.
+pub fn review_waits_for_person(verification: Option<&Verification>) -> bool {
+    let judged = verification.map(|known| (known.status, known.reason.as_deref()));
+    match judged {
+        Some((VerificationStatus::Pending, reason)) => {
+            matches!(reason, Some(BLOCKED_BY_REVIEW | MANUAL_CHECK_PENDING))
         }
+        Some((
+            VerificationStatus::Skipped
+            | VerificationStatus::AwaitingHuman
+            | VerificationStatus::Passed
+            | VerificationStatus::Failed,
+            _,
+        ))
+        | None => true,
+    }
 }
 
 /// The contract as one more check, in every toolset, if it is explicit and waits for an approval. A human who

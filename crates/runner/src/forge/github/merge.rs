@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::{GitHubState, Head};
-use crate::forge::http::Api;
+use crate::forge::http::{Api, Mutation};
 
 #[derive(Deserialize)]
 struct MergeablePull {
@@ -102,12 +102,14 @@ async fn later(api: &Api, found: &MergeablePull) -> Result<ForgeMerge, ForgeFaul
     }
     let variables = json!({"pull": found.node_id, "head": found.head.sha});
     Ok(match api.mutate(MERGE_LATER, variables).await? {
-        Ok(()) => ForgeMerge::Waiting,
+        Mutation::Done => ForgeMerge::Waiting,
         // "Pull request is in clean status": the condition that it waited for has just come true.
-        Err(why) if why.contains("clean status") || why.contains("unstable status") => {
+        Mutation::Refused(why)
+            if why.contains("clean status") || why.contains("unstable status") =>
+        {
             ForgeMerge::Unsettled { why }
         }
-        Err(why) => ForgeMerge::Refused { why },
+        Mutation::Refused(why) => ForgeMerge::Refused { why },
     })
 }
 
@@ -117,8 +119,9 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &ForgeRef) -> Result<For
     if let Some(known) = is_off(&found) {
         return Ok(known);
     }
-    let Err(why) = api.mutate(MERGE_NEVER, json!({"pull": found.node_id})).await? else {
-        return Ok(ForgeOff::Open);
+    let why = match api.mutate(MERGE_NEVER, json!({"pull": found.node_id})).await? {
+        Mutation::Done => return Ok(ForgeOff::Open),
+        Mutation::Refused(why) => why,
     };
     // The pull request was merged meanwhile, or another caller disabled auto-merge first.
     let again: MergeablePull = api.get(&at).await?;

@@ -120,21 +120,7 @@ async fn a_page_leaves_out_what_does_not_fit_and_one_file_can_be_had_alone() {
     for path in ["a.txt", "../a.txt", "/etc/passwd", "", "b", "*.txt", ":(glob)**", "--output=x"] {
         let fault = try_changes(&worktree, &of(path)).await.expect_err(path);
         assert_eq!(fault, WorktreeFault::NotChanged(path.into()));
-        let lines = LocalWorktrees::default().worktree_lines(&worktree, "main", path, 1..=2).await;
-        assert_eq!(lines, Err(WorktreeFault::NotChanged(path.into())));
     }
-    let lines = async |lines| {
-        let worktrees = LocalWorktrees::default();
-        let found = worktrees.worktree_lines(&worktree, "main", "c.txt", lines).await;
-        let found = found.expect("lines");
-        (found.first, found.lines.join(" "), found.total)
-    };
-    assert_eq!(lines(2..=9).await, (2, "2 3".into(), 3));
-    assert_eq!(lines(0..=1).await, (1, "1".into(), 3));
-    assert_eq!(lines(8..=u32::MAX).await, (8, String::new(), 3));
-    #[expect(clippy::reversed_empty_ranges, reason = "an address may say anything")]
-    let backwards = 3..=2;
-    assert_eq!(lines(backwards).await, (3, String::new(), 3));
 }
 
 #[tokio::test]

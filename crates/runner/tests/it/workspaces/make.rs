@@ -154,7 +154,7 @@ async fn names_and_bases_that_cannot_be_are_refused_by_name() {
     }
     let unborn = Repo::unborn();
     let made = try_make(order(&unborn, "CB-1")).await;
-    assert_eq!(made, Err(WorktreeFault::NoBranch("main".into())));
+    assert_eq!(made, Err(WorktreeFault::NoCommit));
     let plain = Repo::plain();
     let words = try_make(order(&plain, "CB-1")).await.expect_err("no repository").to_string();
     assert!(words.contains("not a git repository"), "{words}");

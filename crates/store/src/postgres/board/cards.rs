@@ -20,7 +20,7 @@ use crate::postgres::PostgresStore;
 use crate::postgres::clock;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
-use crate::postgres::read::{self, Taken};
+use crate::postgres::read::{self, BoundValues};
 use crate::postgres::rows::uuid;
 use crate::table::Cells;
 use crate::table::attempt::ATTEMPT;
@@ -91,7 +91,7 @@ pub(crate) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -
     for mut wanted in plan.wanted(read::SIGN, query.offset, query.limit) {
         let mut keys = Vec::new();
         for (sql, filter) in std::mem::take(&mut wanted.statements) {
-            for row in read::all(db, &sql, &Taken::from(filter).values()).await? {
+            for row in read::all(db, &sql, &BoundValues::from(filter).values()).await? {
                 keys.push(CardKey::read(&mut row.reader())?);
             }
         }
@@ -106,7 +106,7 @@ async fn plan(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<Ca
     let of_project = query.project.is_some();
     let with = |mut first: Vec<Value>| {
         first.extend(query.project.map(Value::Integer));
-        Taken::from(Filter::of_values(read::SIGN, first))
+        BoundValues::from(Filter::of_values(read::SIGN, first))
     };
     let (kept, over) =
         (with(vec![Value::Integer(org)]), with([now.0, org].map(Value::Integer).into()));
@@ -140,7 +140,7 @@ async fn search(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<
     let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
     let sql = card_page::found_sql(&column, &filter.sql());
     let mut found = Vec::new();
-    for row in read::all(db, &sql, &Taken::from(filter).values()).await? {
+    for row in read::all(db, &sql, &BoundValues::from(filter).values()).await? {
         let mut row = row.reader();
         found.push((row.int()?, CardKey::read(&mut row)?));
     }

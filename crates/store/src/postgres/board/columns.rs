@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
-use callboard_domain::board::column::OpenDep;
+use callboard_domain::board::column::{Column, OpenDep};
 use callboard_domain::board::plan::Plan;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{Id, TaskId};
@@ -17,16 +18,16 @@ use uuid::Uuid;
 use crate::StoreError;
 use crate::board::columns::{
     BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, OPEN_DEPS, Shelf,
-    ShelfSql, StuckQuery, TITLE, TaskTitle, WAITING, checks_ran_sql, comments_sql, read_edge,
-    rows_sql,
+    ShelfSql, StuckQuery, WAITING, checks_ran_sql, comments_sql, read_edge, rows_sql,
 };
 use crate::board::progress::{EpicProgress, progress_sql};
+use crate::board::rows::{ReviewRow, TITLE, TaskTitle};
 use crate::postgres::PostgresStore;
 use crate::postgres::board::cards;
 use crate::postgres::clock;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
-use crate::postgres::read::{self, Taken};
+use crate::postgres::read::{self, BoundValues};
 use crate::postgres::rows::uuid;
 use crate::table::attempt::ATTEMPT;
 use crate::table::plan::{self, PLAN};
@@ -63,7 +64,7 @@ async fn shelf(
     query: &ColumnsQuery,
 ) -> Result<(Vec<BoardRow>, usize)> {
     let ShelfSql { rows, count, filter, .. } = shelf_sql(org, shelf, query);
-    let values = Taken::from(filter);
+    let values = BoundValues::from(filter);
     let rows = board_rows(db, &rows, &values.values()).await?;
     if rows.len() < shelf.limit(query.limit) {
         let count = rows.len();
@@ -81,7 +82,7 @@ async fn failing(db: &Db, org: i64, query: &ColumnsQuery) -> Result<usize> {
     let mut all = 0;
     for column in &query.columns {
         let ShelfSql { failing, filter, .. } = shelf_sql(org, Shelf::Column(*column), query);
-        let values = Taken::from(filter);
+        let values = BoundValues::from(filter);
         if let Some(row) = read::one(db, &failing, &values.values()).await? {
             let many: i64 = row.try_get(0)?;
             all += many.unsigned_abs() as usize;
@@ -95,7 +96,7 @@ async fn edges(db: &Db, org: i64, query: &StuckQuery) -> Result<Vec<(TaskId, Tas
     let (mut all, columns) = (Vec::new(), query.as_columns());
     for column in WAITING {
         let ShelfSql { deps, filter, .. } = shelf_sql(org, Shelf::Column(column), &columns);
-        let values = Taken::from(filter);
+        let values = BoundValues::from(filter);
         for row in read::all(db, &deps, &values.values()).await? {
             all.push(read_edge(&mut row.reader())?);
         }
@@ -171,6 +172,23 @@ async fn progress(db: &Db, org: i64, epics: &[TaskId]) -> Result<Vec<EpicProgres
     Ok(all)
 }
 
+impl PostgresStore {
+    /// Tasks of a statement whose only value is the org, as they stand now.
+    async fn rows_of_org(
+        &self,
+        query: &StuckQuery,
+        sql: &str,
+    ) -> Result<Vec<BoardRow>, StoreError> {
+        self.shared
+            .read_in(&query.org, |db, org| async move {
+                let now = clock::now(&db, &self.shared.clock).await?;
+                let rows = board_rows(&db, sql, &[&org]).await?;
+                Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+            })
+            .await
+    }
+}
+
 #[async_trait]
 impl BoardStore for PostgresStore {
     async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError> {
@@ -215,15 +233,40 @@ impl BoardStore for PostgresStore {
             .await
     }
 
-    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
-        let (query, sql) = (&query, &query.epics_sql(read::SIGN));
+    async fn tasks_with_failing(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        self.rows_of_org(&query, &query.failing_sql(read::SIGN)).await
+    }
+
+    async fn tasks_in_review(&self, query: StuckQuery) -> Result<Vec<ReviewRow>, StoreError> {
+        let query = &query.as_columns();
+        self.shared
+            .read_in(&query.org, |db, org| async move {
+                let shelf = Shelf::Column(Column::Review);
+                let ShelfSql { review, filter, .. } = shelf_sql(org, shelf, query);
+                let values = BoundValues::from(filter);
+                let found = read::all(&db, &review, &values.values()).await?;
+                Ok(found
+                    .iter()
+                    .filter_map(|row| ReviewRow::read_sound(&mut row.reader()))
+                    .collect())
+            })
+            .await
+    }
+
+    async fn actors_at_work(&self, query: StuckQuery) -> Result<Vec<Actor>, StoreError> {
+        let (query, sql) = (&query, &query.at_work_sql(read::SIGN));
         self.shared
             .read_in(&query.org, |db, org| async move {
                 let now = clock::now(&db, &self.shared.clock).await?;
-                let rows = board_rows(&db, sql, &[&org]).await?;
-                Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+                let values: [&(dyn ToSql + Sync); 3] = [&org, &now.0, &query.silent_before(now)];
+                let found = read::all(&db, sql, &values).await?;
+                found.iter().map(|row| row.reader().actor()).collect()
             })
             .await
+    }
+
+    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        self.rows_of_org(&query, &query.epics_sql(read::SIGN)).await
     }
 
     async fn board_tasks(

@@ -181,7 +181,7 @@ impl OrgStore for PostgresStore {
 
     async fn events_count(&self, query: BackQuery) -> Result<usize, StoreError> {
         let filter = Filter::of_events_back(read::SIGN, &query);
-        let (sql, taken) = (query.count_sql(&filter), read::Taken::from(filter));
+        let (sql, taken) = (query.count_sql(&filter), read::BoundValues::from(filter));
         let (sql, taken) = (sql.as_str(), &taken);
         self.shared
             .read_log(|db| async move {
@@ -194,7 +194,7 @@ impl OrgStore for PostgresStore {
 
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError> {
         let filter = Filter::of_events_back(read::SIGN, &query);
-        let (sql, taken) = (query.sql(&filter), read::Taken::from(filter));
+        let (sql, taken) = (query.sql(&filter), read::BoundValues::from(filter));
         let (sql, taken) = (sql.as_str(), &taken);
         self.shared
             .read_log(|db| async move {

@@ -26,14 +26,14 @@ use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreErro
 
 /// The rows of crews that a batch needs.
 #[derive(Default)]
-pub(crate) struct Wanted {
+pub(crate) struct CrewRowsWanted {
     agents: BTreeSet<(i64, AgentId)>,
     mails: BTreeSet<Id>,
     /// Orgs whose workers are counted.
     workers: BTreeSet<i64>,
 }
 
-impl Wanted {
+impl CrewRowsWanted {
     /// Adds the rows of one command. Sets keep the order of keys, in which the rows are locked.
     pub fn add(&mut self, org: i64, needs: &CrewNeeds) {
         self.agents.extend(needs.agents.iter().map(|agent| (org, agent.clone())));
@@ -43,7 +43,7 @@ impl Wanted {
 }
 
 /// Locks mails first, then agents, each in the order of their keys. Every process locks in this order.
-pub(crate) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result<()> {
+pub(crate) async fn fetch(db: &Db, wanted: &CrewRowsWanted, batch: &mut Batch) -> Result<()> {
     let mut agents = wanted.agents.clone();
     if !wanted.mails.is_empty() {
         let ids: Vec<_> = wanted.mails.iter().map(|id| uuid(*id)).collect();

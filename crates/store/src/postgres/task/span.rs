@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::postgres::PostgresStore;
 use crate::postgres::db::Db;
 use crate::postgres::errors::Result;
-use crate::postgres::read::{self, SIGN, Taken};
+use crate::postgres::read::{self, BoundValues, SIGN};
 use crate::table::{Cells, attempt, task};
 use crate::task::filter::Filter;
 use crate::task::span::{AttemptSeen, AttemptSpan, SpanLeg, SpanStore};
@@ -20,7 +20,7 @@ async fn within(db: &Db, org: i64, span: &AttemptSpan) -> Result<Vec<AttemptSeen
     for leg in SpanLeg::ALL {
         let filter = Filter::of_span(SIGN, org, span, leg);
         let sql = span.sql(FROM, &filter);
-        let rows = read::all(db, &sql, &Taken::from(filter).values()).await?;
+        let rows = read::all(db, &sql, &BoundValues::from(filter).values()).await?;
         found.extend(rows.iter().map(seen).collect::<Result<Vec<_>>>()?);
     }
     Ok(span.page(found))

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::board::card::Card;
-use callboard_domain::board::column::OpenDep;
+use callboard_domain::board::column::{Column, OpenDep};
 use callboard_domain::board::plan::Plan;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{Id, TaskId};
@@ -16,10 +17,10 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_i
 use crate::StoreError;
 use crate::board::columns::{
     BoardAround, BoardRow, BoardStore, ColumnPage, ColumnsQuery, DEPS_MAX, OPEN_DEPS, Shelf,
-    ShelfSql, StuckQuery, TITLE, TaskTitle, WAITING, checks_ran_sql, comments_sql, read_edge,
-    rows_sql,
+    ShelfSql, StuckQuery, WAITING, checks_ran_sql, comments_sql, read_edge, rows_sql,
 };
 use crate::board::progress::{EpicProgress, progress_sql};
+use crate::board::rows::{ReviewRow, TITLE, TaskTitle};
 use crate::sqlite::board::cards;
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, read};
@@ -109,6 +110,28 @@ fn edges(db: &Connection, org: i64, query: &StuckQuery) -> Result<Vec<(TaskId, T
     Ok(all)
 }
 
+fn at_work(db: &Connection, sql: &str, values: [i64; 3]) -> Result<Vec<Actor>> {
+    let mut select = db.prepare_cached(sql)?;
+    select.query_map(values, |row| row.reader().actor())?.collect()
+}
+
+/// Tasks in review, with what tells whether they wait for a person.
+fn in_review(db: &Connection, org: i64, query: &StuckQuery) -> Result<Vec<ReviewRow>> {
+    let (mut rows, columns) = (Vec::new(), query.as_columns());
+    for project in projects(db, org, query.project)? {
+        let (shelf, first) = (Shelf::Column(Column::Review), vec![Value::Integer(project)]);
+        let sql = ShelfSql::of(read::SIGN, org, shelf, &columns, first);
+        let mut found = db.prepare_cached(&sql.review)?;
+        let values = params_from_iter(sql.filter.values.iter());
+        for row in found.query_map(values, |row| Ok(ReviewRow::read_sound(&mut row.reader())))? {
+            rows.extend(row?);
+        }
+    }
+    rows.sort_by_key(|row| (row.phase_at, row.id.id));
+    rows.truncate(query.limit);
+    Ok(rows)
+}
+
 /// Tasks of a statement. A damaged row is left out of the list rather than failing it; `doctor` names it.
 fn board_rows(db: &Connection, sql: &str, values: &[Value]) -> Result<Vec<BoardRow>> {
     let mut statement = db.prepare_cached(sql)?;
@@ -191,6 +214,21 @@ fn progress(db: &Connection, org: i64, epic: TaskId) -> Result<Option<EpicProgre
     Ok(Some(found))
 }
 
+impl SqliteStore {
+    /// Tasks of a statement whose only value is the org, as they stand now.
+    async fn rows_of_org(
+        &self,
+        query: StuckQuery,
+        sql: String,
+    ) -> Result<Vec<BoardRow>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, now| {
+            let rows = board_rows(db, &sql, &[Value::Integer(org)]).map_err(from_sqlite)?;
+            Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+        })
+        .await
+    }
+}
+
 #[async_trait]
 impl BoardStore for SqliteStore {
     async fn board_columns(&self, query: ColumnsQuery) -> Result<Vec<ColumnPage>, StoreError> {
@@ -229,13 +267,29 @@ impl BoardStore for SqliteStore {
         .await
     }
 
-    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
-        self.read_in(query.org.clone(), move |db, org, now| {
-            let rows = board_rows(db, &query.epics_sql(read::SIGN), &[Value::Integer(org)]);
-            let rows = rows.map_err(from_sqlite)?;
-            Ok(rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect())
+    async fn tasks_with_failing(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        let sql = query.failing_sql(read::SIGN);
+        self.rows_of_org(query, sql).await
+    }
+
+    async fn tasks_in_review(&self, query: StuckQuery) -> Result<Vec<ReviewRow>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, _| {
+            in_review(db, org, &query).map_err(from_sqlite)
         })
         .await
+    }
+
+    async fn actors_at_work(&self, query: StuckQuery) -> Result<Vec<Actor>, StoreError> {
+        self.read_in(query.org.clone(), move |db, org, now| {
+            let values = [org, now.0, query.silent_before(now)];
+            at_work(db, &query.at_work_sql(read::SIGN), values).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn epics_in_review(&self, query: StuckQuery) -> Result<Vec<BoardRow>, StoreError> {
+        let sql = query.epics_sql(read::SIGN);
+        self.rows_of_org(query, sql).await
     }
 
     async fn board_tasks(
@@ -351,7 +405,6 @@ impl BoardStore for SqliteStore {
 mod tests {
     use std::sync::Arc;
 
-    use callboard_domain::board::column::Column;
     use callboard_domain::board::filter::FilterText;
 
     use super::*;
@@ -388,29 +441,42 @@ mod tests {
             policy: Arc::default(),
             limit: 51,
         };
-        let everything = "word -other actor:a check:fail label:x phase:ready priority:P0 project:p";
+        let everything =
+            "word -other actor:a -check:fail label:x phase:ready priority:P0 project:p";
         let columns = Column::ALL.map(Shelf::Column);
         for shelf in columns.into_iter().chain([Shelf::Stuck]) {
             for (filter, index) in [
                 ("", None),
                 (everything, None),
                 ("check:pass -check:open -epic:x", None),
+                ("check:fail", Some("tasks_failing_by_phase")),
                 ("epic:x", Some("tasks_by_parent")),
                 ("epic:SHOP-3 word", Some("tasks_by_parent")),
             ] {
                 let query = query(filter);
                 let sql = ShelfSql::of('?', 1, shelf, &query, vec![Value::Integer(1)]);
-                let index = index.unwrap_or(match shelf {
+                let own = match shelf {
                     Shelf::Column(Column::Blocked | Column::Ready) => "tasks_initial",
                     Shelf::Column(Column::Working | Column::Review) => "tasks_under_way",
                     Shelf::Column(Column::Done) => "tasks_closed",
                     Shelf::Stuck => "tasks_blocked",
-                });
+                };
+                // A plan may be blocked, and the index of failing checks has no plans.
+                let index = match (shelf, filter) {
+                    (Shelf::Stuck, "check:fail") => own,
+                    _ => index.unwrap_or(own),
+                };
                 for statement in [&sql.rows, &sql.count, &sql.failing, &sql.deps] {
                     // Without a filter the kept counts know the number.
                     if statement.contains("list_counts") {
                         continue;
                     }
+                    // The number of tasks with a failing check is that of their index.
+                    let counts_failing = statement == &sql.failing && filter.is_empty();
+                    let index = match counts_failing && shelf != Shelf::Stuck {
+                        true => "tasks_failing_by_phase",
+                        false => index,
+                    };
                     let steps = plan(&db, statement, &sql.filter.values);
                     let found = steps.iter().any(|step| step.contains(&format!("INDEX {index} ")));
                     assert!(found, "{shelf:?} {filter}: {steps:#?}");
@@ -427,6 +493,18 @@ mod tests {
                 "{shelf:?}: {steps:#?}"
             );
         }
+    }
+
+    #[test]
+    fn reviews_are_counted_in_their_order() {
+        let (_folder, db) = migrated();
+        let (org, policy) = ("default".into(), Arc::default());
+        let columns = StuckQuery { org, project: Some(1), policy, limit: 10 }.as_columns();
+        let (shelf, first) = (Shelf::Column(Column::Review), vec![Value::Integer(1)]);
+        let sql = ShelfSql::of('?', 1, shelf, &columns, first);
+        let steps = plan(&db, &sql.review, &sql.filter.values);
+        assert!(steps.iter().any(|step| step.contains("INDEX tasks_under_way ")), "{steps:#?}");
+        assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{steps:#?}");
     }
 
     #[test]

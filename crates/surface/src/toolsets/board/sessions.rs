@@ -28,10 +28,10 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: SessionsCreateRequest
     let task = task_id(&args.task_id)?;
     let reuse = args.reuse_if_exists.unwrap_or(true);
     let named = args.worktree_path.as_deref().map(str::trim).filter(|path| !path.is_empty());
-    let made = call.engine.session_create(call.op, task, reuse, named).await?;
     let mode = TaskType::Pair.word();
-    let made = match made {
+    let made = match call.engine.session_create(call.op, task, reuse, named).await {
         Ok(made) => made,
+        Err(SessionFault::Engine(error)) => return Err(error),
         Err(fault) => {
             // Every key of the schema stays, with `null` for what a session would have had.
             let no = refused(&fault, &args.task_id);
@@ -85,8 +85,10 @@ fn refused(fault: &SessionFault, task: &str) -> Envelope {
         SessionFault::OtherWorktree(_) => Envelope::no("INVALID_WORKTREE_PATH", message)
             .hint("Leave worktree_path out")
             .next(NextCall::new("sessions_exists", json!({"task_id": task.trim()}))),
-        SessionFault::Failed(_) => Envelope::no("SESSION_CREATE_FAILED", message)
-            .hint("terminal_backend of the task may be tmux, vscode or cursor"),
+        SessionFault::Failed(_) | SessionFault::Engine(_) => {
+            Envelope::no("SESSION_CREATE_FAILED", message)
+                .hint("terminal_backend of the task may be tmux, vscode or cursor")
+        }
     }
 }
 
@@ -135,10 +137,11 @@ pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Repl
 /// Ends a session with its processes.
 pub(super) async fn sessions_kill(call: &Call<'_>, args: TaskArgument) -> Reply {
     let task = task_id(&args.task_id)?;
-    let done = match call.engine.session_kill(call.op, task).await? {
+    let done = match call.engine.session_kill(call.op, task).await {
         Ok(true) => Envelope::yes("Session terminated"),
         Ok(false) => Envelope::no("SESSION_NOT_FOUND", format!("Task {task} has no open session"))
             .hint("sessions_create opens a session"),
+        Err(SessionFault::Engine(error)) => return Err(error),
         Err(fault) => Envelope::no("SESSION_KILL_FAILED", format!("Not terminated: {fault}"))
             .hint("End the session with tmux kill-session"),
     };

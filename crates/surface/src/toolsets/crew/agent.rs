@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::envelope::{self, Data, Fault};
 use super::permission::is_for;
-use super::pipeline::Seat;
+use super::pipeline::AgentCall;
 use crate::tool::NoArguments;
 use callboard_engine::time::rfc3339_ms;
 
 const NO_TASK: &str = "Agent does not have a current task assigned";
 
 /// The agent itself, with its state, epic and task as they are now.
-pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
-    let standing = seat.engine.agent_standing(seat.op, seat.agent).await?;
-    let agent = seat.agent;
+pub(super) async fn get_status(call: &AgentCall<'_>, _: NoArguments) -> Data {
+    let standing = call.engine.agent_standing(call.op, call.agent).await?;
+    let agent = call.agent;
     Ok(json!({
         "id": agent.id,
         "type": agent.kind,
@@ -33,25 +33,25 @@ pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
 }
 
 /// The worker's own task. Other types pass the pattern of this tool and are refused here.
-pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
-    if !is_for(seat.agent.kind, seat.op.tool) {
+pub(super) async fn get_task(call: &AgentCall<'_>, _: NoArguments) -> Data {
+    if !is_for(call.agent.kind, call.op.tool) {
         return Err(Fault::state("Only WORKER agents can get task details"));
     }
-    let task = current_task(seat).await?;
-    let pulls = seat.engine.pulls_of_task(seat.op, task.record.task.id).await?;
+    let task = current_task(call).await?;
+    let pulls = call.engine.pulls_of_task(call.op, task.record.task.id).await?;
     let url = pulls.first().map(|pull| pull.url.as_str());
-    Ok(task_shown(&task, url, seat.engine.now()))
+    Ok(task_shown(&task, url, call.engine.now()))
 }
 
 /// The epic that the agent leads, or that the worker's task is part of.
-pub(super) async fn get_epic(seat: &Seat<'_>, _: NoArguments) -> Data {
-    let epic = match seat.agent.kind {
+pub(super) async fn get_epic(call: &AgentCall<'_>, _: NoArguments) -> Data {
+    let epic = match call.agent.kind {
         // A worker belongs to an epic only through its task.
-        AgentType::Worker => current_task(seat).await?.record.task.parent,
-        AgentType::Supervisor | AgentType::Orchestrator => seat.agent.epic,
+        AgentType::Worker => current_task(call).await?.record.task.parent,
+        AgentType::Supervisor | AgentType::Orchestrator => call.agent.epic,
     };
     let epic = epic.ok_or_else(|| Fault::state("Agent does not have a current epic"))?;
-    let found = seat.engine.agent_card(seat.op, Some(epic)).await?;
+    let found = call.engine.agent_card(call.op, Some(epic)).await?;
     found.as_ref().map(epic_shown).ok_or_else(|| epic_not_found(epic))
 }
 
@@ -61,9 +61,9 @@ fn epic_not_found(epic: TaskId) -> Fault {
 }
 
 /// The current task of a worker; a closed task is none.
-async fn current_task(seat: &Seat<'_>) -> Result<CardSeen, Fault> {
-    let id = seat.agent.task.ok_or_else(|| Fault::state(NO_TASK))?;
-    let Some(task) = seat.engine.agent_card(seat.op, Some(id)).await? else {
+async fn current_task(call: &AgentCall<'_>) -> Result<CardSeen, Fault> {
+    let id = call.agent.task.ok_or_else(|| Fault::state(NO_TASK))?;
+    let Some(task) = call.engine.agent_card(call.op, Some(id)).await? else {
         let words = format!("Task with ID '{id}' not found");
         return Err(Fault::said(envelope::RESOURCE_NOT_FOUND, words));
     };

@@ -15,7 +15,7 @@ use super::envelope::{
     Data, Fault, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
 };
 use super::permission::is_for;
-use super::pipeline::{Seat, denied};
+use super::pipeline::{AgentCall, denied};
 use super::{diff, hints};
 use crate::args;
 use crate::page;
@@ -82,11 +82,11 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
 }
 
 /// Refuses an orchestrator, which passes the pattern of these tools.
-fn supervisor_only(seat: &Seat<'_>) -> Result<(), Fault> {
-    let kind = seat.agent.kind;
-    match is_for(kind, seat.op.tool) {
+fn supervisor_only(call: &AgentCall<'_>) -> Result<(), Fault> {
+    let kind = call.agent.kind;
+    match is_for(kind, call.op.tool) {
         true => Ok(()),
-        false => Err(Fault::Said(denied(seat.op.tool, kind))),
+        false => Err(Fault::Said(denied(call.op.tool, kind))),
     }
 }
 
@@ -97,16 +97,16 @@ pub(super) struct CreateTask {
 }
 
 /// Adds a task to the supervisor's own epic.
-pub(super) async fn create_task(seat: &Seat<'_>, args: CreateTask) -> Data {
-    supervisor_only(seat)?;
-    let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
-    add_task(seat, epic, args.title, args.description).await
+pub(super) async fn create_task(call: &AgentCall<'_>, args: CreateTask) -> Data {
+    supervisor_only(call)?;
+    let epic = call.engine.epic_of(call.op, call.agent).await?.it.record.task.id;
+    add_task(call, epic, args.title, args.description).await
 }
 
-/// Adds a task to an epic; shared with `mcp__task__create`, whose caller names the epic. The id comes from the seat, so
+/// Adds a task to an epic; shared with `mcp__task__create`, whose caller names the epic. The id comes from the call, so
 /// a retried call makes no second task.
 pub(super) async fn add_task(
-    seat: &Seat<'_>,
+    call: &AgentCall<'_>,
     epic: TaskId,
     title: String,
     description: String,
@@ -114,10 +114,10 @@ pub(super) async fn add_task(
     if description.trim().is_empty() {
         return Err(Refusal::invalid_field("description", "description cannot be blank").into());
     }
-    let (op, by) = (seat.op, seat.agent);
+    let (op, by) = (call.op, call.agent);
     let text = (title, args::description(description)?);
-    // `seat.id` is stable over retries, so a try whose answer was lost finds its own row.
-    let made = seat.engine.epic_task_add(op, by, epic, seat.id(0), text).await?;
+    // `call.id` is stable over retries, so a try whose answer was lost finds its own row.
+    let made = call.engine.epic_task_add(op, by, epic, call.id(0), text).await?;
     let EpicTaskMade { task, title, workspace } = made;
     Ok(json!({
         "taskId": task,
@@ -138,9 +138,9 @@ pub(super) struct ListTasks {
 }
 
 /// A page of the epic's tasks, the oldest first.
-pub(super) async fn list_tasks(seat: &Seat<'_>, args: ListTasks) -> Data {
-    supervisor_only(seat)?;
-    let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
+pub(super) async fn list_tasks(call: &AgentCall<'_>, args: ListTasks) -> Data {
+    supervisor_only(call)?;
+    let epic = call.engine.epic_of(call.op, call.agent).await?.it.record.task.id;
     let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
     let after = cursor.map(|cursor| {
         let words = "cursor must be the nextCursor of an earlier answer";
@@ -148,7 +148,7 @@ pub(super) async fn list_tasks(seat: &Seat<'_>, args: ListTasks) -> Data {
     });
     let (after, limit) = (after.transpose()?, args.limit.unwrap_or(PAGE_DEFAULT) as usize);
     let state = args.state.map(TaskWord::state);
-    let (tasks, next) = seat.engine.epic_task_list(seat.op, epic, state, after, limit).await?;
+    let (tasks, next) = call.engine.epic_task_list(call.op, epic, state, after, limit).await?;
     let tasks: Vec<Value> = tasks.iter().map(shown).collect();
     let mut data = json!({"epicId": epic, "tasks": tasks});
     if let Some(next) = next {
@@ -180,10 +180,10 @@ fn shown(task: &EpicTask) -> Value {
 }
 
 /// Tasks in review, the longest wait first. `needsRebase` says that the epic's branch went on since the work began.
-pub(super) async fn get_review_queue(seat: &Seat<'_>, _: NoArguments) -> Data {
-    supervisor_only(seat)?;
-    let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
-    let waiting = seat.engine.epic_reviews(seat.op, epic).await?;
+pub(super) async fn get_review_queue(call: &AgentCall<'_>, _: NoArguments) -> Data {
+    supervisor_only(call)?;
+    let epic = call.engine.epic_of(call.op, call.agent).await?.it.record.task.id;
+    let waiting = call.engine.epic_reviews(call.op, epic).await?;
     let line = |(place, (task, is_behind)): (usize, &(EpicTask, bool))| {
         json!({
             "position": place + 1,
@@ -205,10 +205,10 @@ pub(super) struct OneTask {
 }
 
 /// Merges a task into the epic's branch. Three ends: merged, nothing to merge, or left to the forge.
-pub(super) async fn approve_pr(seat: &Seat<'_>, args: OneTask) -> Data {
-    supervisor_only(seat)?;
+pub(super) async fn approve_pr(call: &AgentCall<'_>, args: OneTask) -> Data {
+    supervisor_only(call)?;
     let task = task_id(&args.task_id)?;
-    let approved = seat.engine.crew_approve(seat.op, seat.agent, task).await?;
+    let approved = call.engine.crew_approve(call.op, call.agent, task).await?;
     let message = match (approved.merged, approved.is_empty) {
         (true, _) => format!("PR merged successfully. {} rebase requests sent.", approved.told),
         (false, true) => {
@@ -234,11 +234,11 @@ pub(super) struct RequestChanges {
 }
 
 /// Sends a task in review back to its worker.
-pub(super) async fn request_changes(seat: &Seat<'_>, args: RequestChanges) -> Data {
-    supervisor_only(seat)?;
+pub(super) async fn request_changes(call: &AgentCall<'_>, args: RequestChanges) -> Data {
+    supervisor_only(call)?;
     let task = task_id(&args.task_id)?;
-    let mail = MailId(seat.id(0));
-    seat.engine.crew_return(seat.op, seat.agent, task, args.feedback, mail).await?;
+    let mail = MailId(call.id(0));
+    call.engine.crew_return(call.op, call.agent, task, args.feedback, mail).await?;
     Ok(json!({
         "taskId": task,
         "message": "Feedback sent to worker. Task returned to IN_PROGRESS.",
@@ -254,21 +254,21 @@ pub(super) struct ReadFile {
 }
 
 /// A file of a task's worktree, as text.
-pub(super) async fn read_file(seat: &Seat<'_>, args: ReadFile) -> Data {
-    supervisor_only(seat)?;
+pub(super) async fn read_file(call: &AgentCall<'_>, args: ReadFile) -> Data {
+    supervisor_only(call)?;
     let task = task_id(&args.task_id)?;
     let path = &args.file_path;
-    match seat.engine.epic_file(seat.op, seat.agent, task, path).await? {
+    match call.engine.epic_file(call.op, call.agent, task, path).await {
         Ok(content) => Ok(json!({"taskId": task, "filePath": path, "content": content})),
         Err(fault) => Err(no_file(path, fault)),
     }
 }
 
 /// The work of a task against the epic's branch.
-pub(super) async fn get_diff(seat: &Seat<'_>, args: OneTask) -> Data {
-    supervisor_only(seat)?;
+pub(super) async fn get_diff(call: &AgentCall<'_>, args: OneTask) -> Data {
+    supervisor_only(call)?;
     let task = task_id(&args.task_id)?;
-    let diffs = seat.engine.epic_diff(seat.op, seat.agent, task).await?;
+    let diffs = call.engine.epic_diff(call.op, call.agent, task).await?;
     if diffs.is_empty() {
         return Err(no_worktree());
     }
@@ -286,6 +286,7 @@ fn no_file(path: &str, fault: EpicFileFault) -> Fault {
         EpicFileFault::NoWorktree => {
             return no_worktree();
         }
+        EpicFileFault::Engine(error) => return error.into(),
         EpicFileFault::File(fault) => fault,
     };
     let (code, message) = match fault {
@@ -316,13 +317,13 @@ pub(super) struct CreateEpicPr {
 }
 
 /// Finishes the epic with one pull request for all of its work. Idempotent: a finished epic answers with its page.
-pub(super) async fn create_epic_pr(seat: &Seat<'_>, args: CreateEpicPr) -> Data {
-    supervisor_only(seat)?;
+pub(super) async fn create_epic_pr(call: &AgentCall<'_>, args: CreateEpicPr) -> Data {
+    supervisor_only(call)?;
     // A blank text counts as left out, and the default stands.
     let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let text = (said(args.title), said(args.description));
-    let mail = MailId(seat.id(0));
-    let finished = seat.engine.epic_finish(seat.op, seat.agent, text, mail).await?;
+    let mail = MailId(call.id(0));
+    let finished = call.engine.epic_finish(call.op, call.agent, text, mail).await?;
     Ok(json!({
         "epicId": finished.epic,
         "prUrl": finished.url,
@@ -338,10 +339,10 @@ pub(super) struct UpdateStatus {
 }
 
 /// Moves the supervisor's epic. `skipped` names tasks that could not be given up with it.
-pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
-    let moved = seat.engine.epic_move(seat.op, seat.agent, args.status.state()).await?;
+pub(super) async fn update_status(call: &AgentCall<'_>, args: UpdateStatus) -> Data {
+    let moved = call.engine.epic_move(call.op, call.agent, args.status.state()).await?;
     Ok(json!({
-        "epicId": seat.agent.epic,
+        "epicId": call.agent.epic,
         "state": moved.state.as_str(),
         "previousState": moved.previous.as_str(),
         "skipped": moved.skipped,

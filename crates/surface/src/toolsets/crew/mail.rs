@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::envelope::{self, Data, Fault, Said};
 use super::hints;
-use super::pipeline::Seat;
+use super::pipeline::AgentCall;
 use callboard_engine::time::rfc3339_ms;
 
 /// Mails on a page without `limit`.
@@ -32,7 +32,7 @@ pub(super) struct ListInbox {
 }
 
 /// The caller's inbox. A list marks nothing as read: an agent may stop before it has read a mail.
-pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
+pub(super) async fn list_inbox(call: &AgentCall<'_>, args: ListInbox) -> Data {
     let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
     let before = cursor.map(|cursor| {
         let words = "cursor must be the nextCursor of an earlier answer, like mail-…";
@@ -40,12 +40,12 @@ pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
     });
     let filter = MailFilter {
         // The caller's own inbox: no argument names another one.
-        to: Some(seat.agent.id.clone()),
+        to: Some(call.agent.id.clone()),
         include_read: args.include_read.unwrap_or(false),
         before: before.transpose()?,
         limit: args.limit.unwrap_or(PAGE_DEFAULT) as usize,
     };
-    Ok(listed(&seat.engine.mail_list(seat.op, filter).await?))
+    Ok(listed(&call.engine.mail_list(call.op, filter).await?))
 }
 
 /// A page of an inbox, cut when it is too large.
@@ -78,11 +78,11 @@ pub(super) struct MailReadRequest {
 }
 
 /// One mail as a whole, which is read from then on.
-pub(super) async fn read(seat: &Seat<'_>, args: MailReadRequest) -> Data {
+pub(super) async fn read(call: &AgentCall<'_>, args: MailReadRequest) -> Data {
     let not_found = || Refusal::MailNotFound { mail: args.mail_id.clone() };
     let mail: MailId = args.mail_id.trim().parse().map_err(|_| not_found())?;
     // The reader's id goes along: the engine refuses mail that was sent to another agent.
-    let seen = seat.engine.mail_read(seat.op, mail, Some(seat.agent.id.clone())).await?;
+    let seen = call.engine.mail_read(call.op, mail, Some(call.agent.id.clone())).await?;
     Ok(shown(&seen))
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Send {
 }
 
 /// Sends a mail to an agent, or to the inbox that people share.
-pub(super) async fn send(seat: &Seat<'_>, args: Send) -> Data {
+pub(super) async fn send(call: &AgentCall<'_>, args: Send) -> Data {
     let to = match (args.to_agent_id, args.to_human.unwrap_or(false)) {
         (None, false) => {
             return Err(Fault::invalid("Must specify either 'toAgentId' or 'toHuman: true'"));
@@ -110,13 +110,13 @@ pub(super) async fn send(seat: &Seat<'_>, args: Send) -> Data {
         (Some(to), false) => Some(agent_id(&to)?),
     };
     let send = MailSend {
-        mail: MailId(seat.id(0)),
-        from: Some(seat.agent.id.clone()),
+        mail: MailId(call.id(0)),
+        from: Some(call.agent.id.clone()),
         to,
         subject: args.subject,
         body: args.body,
     };
-    let mail = seat.engine.mail_send(seat.op, send).await?;
+    let mail = call.engine.mail_send(call.op, send).await?;
     Ok(json!({"mailId": mail.id, "timestamp": rfc3339_ms(mail.created_at)}))
 }
 
@@ -128,19 +128,19 @@ pub(super) struct MailReplyRequest {
 }
 
 /// Answers a mail. Only its recipient may, and the words of both refusals are the reference's.
-pub(super) async fn reply(seat: &Seat<'_>, args: MailReplyRequest) -> Data {
+pub(super) async fn reply(call: &AgentCall<'_>, args: MailReplyRequest) -> Data {
     let not_found = || {
         let words = format!("Original mail with ID '{}' not found", brief(&args.original_mail_id));
         Fault::Said(Said::new(envelope::RESOURCE_NOT_FOUND, words).hint(hints::INBOX))
     };
     let original: MailId = args.original_mail_id.trim().parse().map_err(|_| not_found())?;
     let reply = MailReply {
-        mail: MailId(seat.id(0)),
+        mail: MailId(call.id(0)),
         original,
-        by: Some(seat.agent.id.clone()),
+        by: Some(call.agent.id.clone()),
         body: args.body,
     };
-    let mail = seat.engine.mail_reply(seat.op, reply).await.map_err(|error| match error {
+    let mail = call.engine.mail_reply(call.op, reply).await.map_err(|error| match error {
         EngineError::Refused(Refusal::MailNotFound { .. }) => not_found(),
         EngineError::Refused(Refusal::MailOfAnother { .. }) => {
             let words = "You can only reply to mail you received";

@@ -25,7 +25,7 @@ use crate::retry;
 use crate::tool::{Call, Tool};
 
 /// One call of an agent on its way to a tool.
-pub(super) struct Seat<'a> {
+pub(super) struct AgentCall<'a> {
     pub engine: &'a Engine,
     pub op: &'a OpContext,
     pub agent: &'a Agent,
@@ -39,7 +39,7 @@ pub(super) struct Seat<'a> {
 #[derive(Default)]
 struct Ids(Mutex<Vec<Id>>);
 
-impl Seat<'_> {
+impl AgentCall<'_> {
     pub fn read<T: DeserializeOwned>(&self, input: Value) -> Result<T, Fault> {
         Ok(args::read(self.schema, self.tool.aliases, input)?)
     }
@@ -56,15 +56,15 @@ impl Seat<'_> {
 
 /// A tool's function, with its arguments not read yet: malformed ones are logged like any other refusal.
 pub(super) type Work =
-    for<'s> fn(&'s Seat<'s>, Value) -> Pin<Box<dyn Future<Output = Data> + Send + 's>>;
+    for<'s> fn(&'s AgentCall<'s>, Value) -> Pin<Box<dyn Future<Output = Data> + Send + 's>>;
 
-/// Makes a table's function pointer out of `async fn handler(seat: &Seat<'_>, args: T) -> Data`.
+/// Makes a table's function pointer out of `async fn handler(call: &AgentCall<'_>, args: T) -> Data`.
 macro_rules! seated {
     ($function:path) => {
         |call| {
             Box::pin(async move {
                 let work: $crate::toolsets::crew::pipeline::Work =
-                    |seat, input| Box::pin(async move { $function(seat, seat.read(input)?).await });
+                    |call, input| Box::pin(async move { $function(call, call.read(input)?).await });
                 Ok($crate::toolsets::crew::pipeline::run(call, work).await)
             })
         }
@@ -107,8 +107,8 @@ async fn carried_out(call: Call<'_>, agent: &Agent, tries: &mut Tries<'_>, work:
     let invoked = line(format!("Invoked tool: {}", tool.name), "invocation", &input);
     engine.call_line(op, &agent.id, invoked).await;
     let ids = Ids::default();
-    let seat = Seat { engine, op, agent, tool, schema, ids: &ids };
-    let done = tries.until_done(|| work(&seat, input.clone())).await;
+    let call = AgentCall { engine, op, agent, tool, schema, ids: &ids };
+    let done = tries.until_done(|| work(&call, input.clone())).await;
     let (line, answer, failure) = match done {
         Ok(data) => {
             let line = line(format!("Tool result: {}", tool.name), "result", &data);

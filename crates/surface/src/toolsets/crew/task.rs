@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::envelope::{Data, Fault, PERMISSION_DENIED};
 use super::epic::{TaskWord, add_task, task_id};
-use super::pipeline::Seat;
+use super::pipeline::AgentCall;
 use callboard_engine::time::rfc3339_ms;
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub(super) struct UpdateStatus {
 }
 
 /// Moves the worker's own task: no argument names another one.
-pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
+pub(super) async fn update_status(call: &AgentCall<'_>, args: UpdateStatus) -> Data {
     let to = args.status.state();
     let url = args.pr_url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     // A pull request belongs to the hand-over; with another state the address would be lost silently.
@@ -32,8 +32,8 @@ pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
         return Err(Refusal::invalid_field("prUrl", "prUrl goes only with REVIEW").into());
     }
     // `mail` is the id of the letter that the move may send; a retry sends no second one.
-    let said = CrewSaid { to, reason: args.reason, url, mail: MailId(seat.id(0)) };
-    let moved = seat.engine.crew_move(seat.op, seat.agent, said).await?;
+    let said = CrewSaid { to, reason: args.reason, url, mail: MailId(call.id(0)) };
+    let moved = call.engine.crew_move(call.op, call.agent, said).await?;
     Ok(json!({
         "taskId": moved.task,
         "state": moved.state.as_str(),
@@ -53,9 +53,9 @@ pub(super) struct AddComment {
 }
 
 /// Adds a note to a task of the agent's epic; an orchestrator may comment on any task.
-pub(super) async fn add_comment(seat: &Seat<'_>, args: AddComment) -> Data {
+pub(super) async fn add_comment(call: &AgentCall<'_>, args: AddComment) -> Data {
     let task = args.task_id.as_deref().map(task_id).transpose()?;
-    let comment = seat.engine.crew_comment(seat.op, seat.agent, task, args.body).await?;
+    let comment = call.engine.crew_comment(call.op, call.agent, task, args.body).await?;
     Ok(json!({
         "commentId": comment.id.to_string(),
         "taskId": comment.task,
@@ -72,20 +72,20 @@ pub(super) struct EpicTaskCreateRequest {
     epic_id: Option<String>,
 }
 
-pub(super) async fn create(seat: &Seat<'_>, args: EpicTaskCreateRequest) -> Data {
+pub(super) async fn create(call: &AgentCall<'_>, args: EpicTaskCreateRequest) -> Data {
     let epic = match args.epic_id.as_deref().map(str::trim) {
-        None => seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id,
+        None => call.engine.epic_of(call.op, call.agent).await?.it.record.task.id,
         Some(text) => {
             let epic = text.parse();
             epic.map_err(|_| Refusal::EpicNotFound { epic: text.to_owned() })?
         }
     };
     // An orchestrator may add to any epic, a supervisor to its own.
-    if seat.agent.kind == AgentType::Supervisor && seat.agent.epic != Some(epic) {
+    if call.agent.kind == AgentType::Supervisor && call.agent.epic != Some(epic) {
         let words = "Epic does not belong to this supervisor";
         return Err(Fault::said(PERMISSION_DENIED, words));
     }
-    add_task(seat, epic, args.title, args.description).await
+    add_task(call, epic, args.title, args.description).await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,12 +96,12 @@ pub(super) struct Assign {
 }
 
 /// Gives a task to a worker. The domain judges whether this agent may, and whether the worker is free.
-pub(super) async fn assign(seat: &Seat<'_>, args: Assign) -> Data {
+pub(super) async fn assign(call: &AgentCall<'_>, args: Assign) -> Data {
     let task = task_id(&args.task_id)?;
     let name = args.agent_id.trim();
     let not_found = || Refusal::AgentNotFound { agent: name.to_owned() };
     let worker = AgentId::parse(name).ok_or_else(not_found)?;
-    let seen = seat.engine.crew_assign(seat.op, seat.agent, task, &worker).await?;
+    let seen = call.engine.crew_assign(call.op, call.agent, task, &worker).await?;
     Ok(json!({
         "taskId": task,
         "agentId": worker,

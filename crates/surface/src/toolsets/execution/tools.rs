@@ -58,7 +58,7 @@ pub(super) async fn get_next_actionable(call: &Call<'_>, args: NextActionable) -
     let free = call.engine.lease_list(call.op, filter).await?;
     let about: Vec<DigestTask> = free.it.iter().map(DigestTask::from).collect();
     // One search for all tasks. Its faults do not fail the list: the digest then says `degraded`.
-    let digests = call.engine.knowledge_digest(call.op, &about).await;
+    let digests = call.engine.knowledge_hand(call.op, &about).await;
     let mut tasks = Vec::with_capacity(free.it.len());
     for (seen, digest) in free.it.iter().zip(&digests) {
         let repo = call.engine.repository(seen.task.project).await?;
@@ -81,6 +81,9 @@ pub(super) struct Claim {
 pub(super) async fn claim_task(call: &Call<'_>, args: Claim) -> Reply {
     let lease_s = call.engine.policy().lease_s(args.lease_sec)?;
     let leased = call.engine.lease_take(call.op, task_id(&args.task_id)?, lease_s).await?;
+    if let Some(attempt) = &leased.seen.it.newest {
+        call.engine.knowledge_taken(call.op, attempt).await;
+    }
     let repo = call.engine.repository(leased.seen.it.task.project).await?;
     let mut lease = view::lease(&leased, repo.as_ref(), call.engine.policy());
     lease["review"] = read::review(call, &leased.seen.it).await?;

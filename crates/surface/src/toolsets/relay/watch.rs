@@ -32,11 +32,11 @@ impl Notices for JobNotices {
 
 /// A watch on jobs that ends when dropped.
 struct JobWatch {
-    wishes: mpsc::UnboundedSender<Wish>,
+    wishes: mpsc::UnboundedSender<WatchRequest>,
 }
 
 /// What a client asks of its watch. `answered` is done when the answer to that request was sent: notices come after it.
-enum Wish {
+enum WatchRequest {
     Follow(JobUri, String, Answered),
     /// All URIs of a job.
     FollowJob {
@@ -64,7 +64,7 @@ impl JobWatch {
         Self { wishes }
     }
 
-    fn wish(&self, wish: Wish) {
+    fn wish(&self, wish: WatchRequest) {
         // The send fails when the watch has ended, because its client is gone.
         let _ = self.wishes.send(wish);
     }
@@ -73,18 +73,18 @@ impl JobWatch {
 impl NoticeWatch for JobWatch {
     fn follow(&self, uri: &str, answered: Answered) {
         if let Some(job) = JobUri::parse(uri) {
-            self.wish(Wish::Follow(job, uri.to_owned(), answered));
+            self.wish(WatchRequest::Follow(job, uri.to_owned(), answered));
         }
     }
 
     fn follow_work(&self, id: &str, from: NoticesFrom, answered: Answered) {
         if let Ok(job) = id.parse() {
-            self.wish(Wish::FollowJob { job, from, answered });
+            self.wish(WatchRequest::FollowJob { job, from, answered });
         }
     }
 
     fn leave(&self, uri: &str) {
-        self.wish(Wish::Leave(uri.to_owned()));
+        self.wish(WatchRequest::Leave(uri.to_owned()));
     }
 }
 
@@ -108,7 +108,7 @@ struct Gone;
 
 impl Watching {
     /// Serves wishes before events: a notice must not overtake the subscription that it belongs to.
-    async fn run(mut self, mut wished: mpsc::UnboundedReceiver<Wish>) {
+    async fn run(mut self, mut wished: mpsc::UnboundedReceiver<WatchRequest>) {
         // The feed begins before the first wish is served, so no event falls between a look and the feed.
         let mut feed: RunFeed = match self.engine.run_feed(None).await {
             Ok(feed) => feed,
@@ -137,9 +137,9 @@ impl Watching {
     }
 
     /// Carries out a wish. An event may come twice, from a job's history and from the feed; `told` drops the second.
-    async fn granted(&mut self, wish: Wish) -> Result<(), Gone> {
+    async fn granted(&mut self, wish: WatchRequest) -> Result<(), Gone> {
         match wish {
-            Wish::Leave(uri) => {
+            WatchRequest::Leave(uri) => {
                 self.uris.remove(&uri);
                 // A client that follows a whole job and unsubscribes from its status wants no more notices of the job.
                 if let Some(JobUri::Status(job)) = JobUri::parse(&uri) {
@@ -148,12 +148,12 @@ impl Watching {
                 self.told.remove(&uri);
                 Ok(())
             }
-            Wish::Follow(uri, text, answered) => {
+            WatchRequest::Follow(uri, text, answered) => {
                 heard(answered).await;
                 self.uris.insert(text.clone());
                 self.as_it_is(uri, text).await
             }
-            Wish::FollowJob { job, from, answered } => {
+            WatchRequest::FollowJob { job, from, answered } => {
                 heard(answered).await;
                 self.jobs.insert(job);
                 if from == NoticesFrom::Now {

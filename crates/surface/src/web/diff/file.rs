@@ -69,6 +69,8 @@ pub struct DiffView<'v> {
     pub next: Option<usize>,
     /// Whether the reader may comment.
     pub may_comment: bool,
+    /// Whether the tree says which files the reader viewed. Ticks have no meaning for work that is merged.
+    pub has_ticks: bool,
     pub facts: &'v HashMap<String, FileFacts>,
     pub said: &'v DiffSaid,
     /// The classes of code before and after the change, by path.

@@ -63,9 +63,11 @@ fn row(name: &str, entry: &TreeEntry, view: &DiffView<'_>) -> Markup {
     };
     let lines = entry.lines.map(|(added, removed)| (added as usize, removed as usize));
     html! {
-        li class=[facts.is_viewed.then_some("viewed")] {
-            span.tick role="img" aria-label=(if facts.is_viewed { "viewed" } else { "not viewed" }) {
-                (icon(if facts.is_viewed { "pip-pass" } else { "pip-open" }))
+        li class=[(facts.is_viewed && view.has_ticks).then_some("viewed")] {
+            @if view.has_ticks {
+                span.tick role="img" aria-label=(if facts.is_viewed { "viewed" } else { "not viewed" }) {
+                    (icon(if facts.is_viewed { "pip-pass" } else { "pip-open" }))
+                }
             }
             a href=(address) { bdi { (VisibleText(name)) } }
             @if facts.is_news { " " span.tag.news { "new" } }

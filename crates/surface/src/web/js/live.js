@@ -95,6 +95,18 @@ function freshen() {
   }
 }
 
+// What is left of a lease or of the time for an answer, and the ring beside the words.
+function count() {
+  for (const time of document.querySelectorAll("time[data-left]")) {
+    const left = Math.max(0, Date.parse(time.dateTime) - Date.now());
+    const words = span(left / 1000);
+    if (time.textContent === words) continue;
+    time.textContent = words;
+    const ring = time.closest(".lease")?.querySelector(".ring > :last-child");
+    ring?.setAttribute("stroke-dasharray", `${Math.min(100, Math.floor((left * 100) / time.dataset.left))} 100`);
+  }
+}
+
 document.addEventListener("pointerover", ({ target }) => {
   const time = target.closest("time[data-age]");
   if (time) time.title = time.dateTime;
@@ -109,6 +121,7 @@ dot?.addEventListener("click", () => {
 });
 document.addEventListener("visibilitychange", () => isStale && renew());
 setInterval(freshen, AGES_MS);
+setInterval(count, 1000);
 setInterval(() => document.querySelector("[data-every]") && renew(), OUTPUT_MS);
 setInterval(() => document.querySelector("[data-moving]") && renew(), AGES_MS);
 setInterval(() => document.querySelector("[data-minutely]") && renew(), 60_000);

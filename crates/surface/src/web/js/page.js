@@ -217,7 +217,7 @@ let wait = 0;
 // The visible buttons of this page by their words, those with a key first.
 function verbs(words) {
   const named = new Map();
-  const all = [...document.querySelectorAll("main :is(button, a.button, summary.button)")];
+  const all = [...document.querySelectorAll("main :is(button, a.button, summary.button), .top a.button")];
   const keyed = all.filter((element) => element.dataset.key);
   for (const element of [...keyed, ...all]) {
     if (element.disabled || !element.checkVisibility()) continue;
@@ -232,9 +232,10 @@ function verbs(words) {
 // Each row presses the real button of the page, after the palette is closed.
 function showVerbs() {
   const rows = verbs(field.value.trim().toLowerCase()).map(([name, element]) => {
-    const [row, button] = ["li", "button"].map((tag) => document.createElement(tag));
+    const [row, button, title] = ["li", "button", "span"].map((tag) => document.createElement(tag));
     button.type = "button";
-    button.textContent = name;
+    title.textContent = name;
+    button.append(title);
     if (element.dataset.key) {
       const [side, key] = ["span", "kbd"].map((tag) => document.createElement(tag));
       key.textContent = element.dataset.key;
@@ -259,17 +260,22 @@ palette?.addEventListener("beforetoggle", ({ newState }) => {
   if (newState !== "open") return;
   field.select();
   showVerbs();
+  look();
 });
 field?.addEventListener("input", () => {
   clearTimeout(wait);
   showVerbs();
-  wait = setTimeout(async () => {
-    const answer = await fetch(`/search?part=1&q=${encodeURIComponent(field.value)}`);
-    if (!answer.ok) return;
-    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
-    found.replaceChildren(...part.querySelector("[data-found]").childNodes);
-  }, 80);
+  wait = setTimeout(look, 80);
 });
+
+// What fits the words of the field. An answer that is late for other words is dropped.
+async function look() {
+  const words = field.value;
+  const answer = await fetch(`/search?part=1&q=${encodeURIComponent(words)}`);
+  if (!answer.ok || words !== field.value) return;
+  const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (!found.contains(document.activeElement)) found.replaceChildren(...part.querySelector("[data-found]").childNodes);
+}
 palette?.addEventListener("keydown", (event) => {
   const rows = [...palette.querySelectorAll("[data-here] button, [data-found] a")];
   const at = rows.indexOf(document.activeElement);

@@ -39,7 +39,7 @@ impl Text {
     }
 }
 
-pub(super) struct Heard {
+pub(super) struct AgentOutput {
     /// The agent's text. An answer that exceeds the cap keeps its end, as a program's output does.
     text: Text,
     /// The agent's text and its tool calls.
@@ -51,7 +51,7 @@ pub(super) struct Heard {
     printed: Option<Arc<Printed>>,
 }
 
-impl Heard {
+impl AgentOutput {
     pub(super) fn new(bytes_max: usize, printed: Option<Arc<Printed>>) -> Self {
         Self {
             text: Text::new(0, bytes_max),
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_an_endless_agent_is_bounded() {
-        let mut heard = Heard::new(1000, None);
+        let mut heard = AgentOutput::new(1000, None);
         heard.update(&chunk("the beginning\n"));
         for n in 0..20_000 {
             heard.update(&chunk(&"x".repeat(100)));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_tool_call_that_is_too_large_is_not_taken_for_harmless() {
-        let mut heard = Heard::new(1000, None);
+        let mut heard = AgentOutput::new(1000, None);
         let paths: Vec<Value> = (0..10_000).map(|n| json!({"path": format!("{n:0>10}")})).collect();
         heard.update(&json!({
             "sessionUpdate": "tool_call", "toolCallId": "t", "kind": "read", "locations": paths

@@ -1,0 +1,3 @@
+-- Tasks with a failing check in every column of the board: the board counts them, and its filter finds them.
+CREATE INDEX tasks_failing_by_phase ON tasks (project, phase, id)
+    WHERE removed_at IS NULL AND is_plan = 0 AND instr(checks, '"pass":false') > 0;
