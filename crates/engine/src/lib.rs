@@ -76,7 +76,7 @@ pub use handle::{LongCall, Words};
 pub use knowledge::digest::{Digest, DigestRule, DigestTask};
 pub use knowledge::look::{KnowledgeForce, KnowledgeLine, KnowledgeLook, USES_SHOWN};
 pub use knowledge::store::{KnowledgeDraft, KnowledgeFound, KnowledgeStored};
-pub use log_window::{LogLine, LogQuery, LogReader, LogSpan, LogWindow, WINDOW_LINES};
+pub use log_window::{LinesWanted, LogLine, LogQuery, LogReader, LogSpan, LogWindow, WINDOW_LINES};
 pub use page::{CODE_LIVES, PageBook, PageSessionId, PageText};
 pub use pulls::look::{PullLook, PullLookFault, PullNamed};
 pub use pulls::merge::PullEnd;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use callboard_domain::runs::notes::LineAuthor;
 use callboard_domain::text::{is_error, places_of, printed};
 
 /// How many lines a window has.
@@ -18,10 +19,20 @@ pub(crate) const PART_BYTES: u64 = 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
     pub span: LogSpan,
-    /// Only lines that report a failure.
-    pub errors_only: bool,
+    pub only: LinesWanted,
     /// Only lines with these words; empty for all.
     pub find: String,
+}
+
+/// Which lines of a log a reader wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinesWanted {
+    #[default]
+    All,
+    /// Lines that report a failure.
+    Errors,
+    /// Lines that the agent printed: no notes of the server, no calls of tools.
+    AgentWords,
 }
 
 /// Where the window is.
@@ -77,6 +88,7 @@ pub struct LogLine {
     /// How many bytes at the end of the line are not shown.
     pub cut_bytes: u64,
     pub is_error: bool,
+    pub author: LineAuthor,
 }
 
 /// Takes a log part by part.
@@ -132,7 +144,13 @@ impl<'q> LogReader<'q> {
         let is_error = is_error(&text);
         self.window.errors += u64::from(is_error);
         let is_found = self.query.find.is_empty() || !places_of(&self.query.find, &text).is_empty();
-        if !is_found || (self.query.errors_only && !is_error) {
+        let author = LineAuthor::of(&text);
+        let is_wanted = match self.query.only {
+            LinesWanted::All => true,
+            LinesWanted::Errors => is_error,
+            LinesWanted::AgentWords => author == LineAuthor::Agent,
+        };
+        if !is_found || !is_wanted {
             return;
         }
         self.window.matches += 1;
@@ -159,7 +177,8 @@ impl<'q> LogReader<'q> {
         }
         let shown = &text[..text.floor_char_boundary(LINE_BYTES_MAX)];
         let cut_bytes = dropped + (text.len() - shown.len()) as u64;
-        self.kept.push_back(LogLine { number, text: shown.to_owned(), cut_bytes, is_error });
+        let text = shown.to_owned();
+        self.kept.push_back(LogLine { number, text, cut_bytes, is_error, author });
     }
 }
 
@@ -205,20 +224,21 @@ mod tests {
             .map(|n| if n % 100 == 0 { format!("error {n}\n") } else { format!("line {n}\n") })
             .collect();
         let from = |first, last| LogSpan::From { first, last };
-        for (span, errors_only, find, wanted, matches) in [
-            (LogSpan::Last, false, "", (701, 1200, true, false), 1200),
-            (LogSpan::UpTo(700), false, "", (201, 700, true, true), 1200),
-            (LogSpan::UpTo(20), false, "", (1, 20, false, true), 1200),
-            (from(1, u64::MAX), false, "", (1, 500, false, true), 1200),
-            (from(1190, 1300), false, "", (1190, 1200, true, false), 1200),
-            (from(10, 12), false, "", (10, 12, true, true), 1200),
-            (from(5000, 6000), false, "", (0, 0, true, false), 1200),
-            (LogSpan::Last, true, "", (100, 1200, false, false), 12),
-            (LogSpan::UpTo(850), true, "", (100, 800, false, true), 12),
-            (LogSpan::Last, false, "LINE 11", (11, 1199, false, false), 110),
-            (LogSpan::Last, true, "line", (0, 0, false, false), 0),
+        let (all, errors) = (LinesWanted::All, LinesWanted::Errors);
+        for (span, only, find, wanted, matches) in [
+            (LogSpan::Last, all, "", (701, 1200, true, false), 1200),
+            (LogSpan::UpTo(700), all, "", (201, 700, true, true), 1200),
+            (LogSpan::UpTo(20), all, "", (1, 20, false, true), 1200),
+            (from(1, u64::MAX), all, "", (1, 500, false, true), 1200),
+            (from(1190, 1300), all, "", (1190, 1200, true, false), 1200),
+            (from(10, 12), all, "", (10, 12, true, true), 1200),
+            (from(5000, 6000), all, "", (0, 0, true, false), 1200),
+            (LogSpan::Last, errors, "", (100, 1200, false, false), 12),
+            (LogSpan::UpTo(850), errors, "", (100, 800, false, true), 12),
+            (LogSpan::Last, all, "LINE 11", (11, 1199, false, false), 110),
+            (LogSpan::Last, errors, "line", (0, 0, false, false), 0),
         ] {
-            let query = LogQuery { span, errors_only, find: find.into() };
+            let query = LogQuery { span, only, find: find.into() };
             for part in [1, 7, 4096, log.len()] {
                 let window = read(&log, part, &query);
                 assert_eq!(numbers(&window), wanted, "{query:?} in parts of {part}");
@@ -230,6 +250,16 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_the_agent_stand_alone() {
+        let log = "callboard: exit: 0\n----- stdout -----\nI look.\n[tool] Read a.txt\nDone.\n";
+        let query = LogQuery { only: LinesWanted::AgentWords, ..LogQuery::default() };
+        let window = read(log, 7, &query);
+        let lines: Vec<_> = window.lines.iter().map(|line| (line.number, &*line.text)).collect();
+        assert_eq!(lines, [(3, "I look."), (5, "Done.")]);
+        assert_eq!((window.total, window.matches), (5, 2));
+    }
+
+    #[test]
     fn lines_are_plain_and_bounded() {
         let query = LogQuery::default();
         let all = |log: &str| read(log, 1000, &query).lines;
@@ -238,6 +268,7 @@ mod tests {
             text: text.into(),
             cut_bytes,
             is_error: false,
+            author: LineAuthor::Agent,
         };
         assert_eq!(all(""), []);
         assert_eq!(all("\n"), [line(1, "", 0)]);

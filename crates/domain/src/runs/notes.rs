@@ -40,6 +40,62 @@ impl RunNotes {
     }
 }
 
+/// A line that the server adds between the words of an agent's session: `[tool] Read a.txt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionNote {
+    /// The agent calls a tool.
+    Tool,
+    /// A message reached the agent.
+    Told,
+    /// The model that the agent was asked to use.
+    Model,
+    /// The answers to a question of the agent.
+    Granted,
+    Refused,
+}
+
+impl SessionNote {
+    pub const ALL: [Self; 5] = [Self::Tool, Self::Told, Self::Model, Self::Granted, Self::Refused];
+
+    /// What stands before the words of the note.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Tool => "[tool] ",
+            Self::Told => "[told] ",
+            Self::Model => "[model] ",
+            Self::Granted => "[granted] ",
+            Self::Refused => "[refused] ",
+        }
+    }
+}
+
+/// The author of a line of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineAuthor {
+    /// Notes of the server, and marks between streams.
+    Server,
+    /// Notes of the server between the words of the agent.
+    Session(SessionNote),
+    /// The agent, or a program that it ran.
+    Agent,
+}
+
+impl LineAuthor {
+    /// Reads the author from the line. An agent can print a line that looks like a note: the author serves display alone.
+    pub fn of(line: &str) -> Self {
+        if line.starts_with(NOTE) || is_mark(line) {
+            return Self::Server;
+        }
+        let note = SessionNote::ALL.into_iter().find(|note| line.starts_with(note.mark()));
+        note.map_or(Self::Agent, Self::Session)
+    }
+}
+
+/// Whether a line stands between two streams: `----- stdout -----`.
+fn is_mark(line: &str) -> bool {
+    line.starts_with("----- ") && line.ends_with(" -----")
+}
+
 /// How many lines of a log stand before the output of the agent: the notes, and behind them the mark of a stream.
 pub fn lines_before_output<'l>(log: impl IntoIterator<Item = &'l str>) -> usize {
     let mut lines = log.into_iter().peekable();
@@ -47,8 +103,7 @@ pub fn lines_before_output<'l>(log: impl IntoIterator<Item = &'l str>) -> usize 
     while lines.next_if(|line| line.starts_with(NOTE)).is_some() {
         count += 1;
     }
-    let is_mark = |line: &&str| line.starts_with("----- ") && line.ends_with(" -----");
-    count + usize::from(lines.peek().is_some_and(is_mark))
+    count + usize::from(lines.peek().is_some_and(|line| is_mark(line)))
 }
 
 /// The executor in `job_…, attempt 1, executor claude` or `executor claude with its own model`.
@@ -84,6 +139,23 @@ mod tests {
             ("", 0),
         ] {
             assert_eq!(lines_before_output(log.lines()), before, "{log}");
+        }
+    }
+
+    #[test]
+    fn each_line_has_an_author() {
+        for (line, author) in [
+            ("callboard: exit: 0", LineAuthor::Server),
+            ("----- stdout -----", LineAuthor::Server),
+            ("[tool] Read a.txt", LineAuthor::Session(SessionNote::Tool)),
+            ("[refused] rm -rf /", LineAuthor::Session(SessionNote::Refused)),
+            ("[tool]", LineAuthor::Agent),
+            ("[x] done", LineAuthor::Agent),
+            (" callboard: exit: 0", LineAuthor::Agent),
+            ("-----", LineAuthor::Agent),
+            ("", LineAuthor::Agent),
+        ] {
+            assert_eq!(LineAuthor::of(line), author, "{line}");
         }
     }
 

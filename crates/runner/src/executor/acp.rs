@@ -5,6 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use callboard_domain::relay::ask::{AskVerdict, Leeway, Reach, ToolRequest, judge};
+use callboard_domain::runs::notes::SessionNote;
 use callboard_engine::ports::{Answer, Asks, Question, Saying};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -142,7 +143,7 @@ impl Session<'_, '_> {
     /// The next prompt, also noted in the log.
     fn speak(&mut self, Saying { text, heard }: Saying) -> String {
         self.heard.end_line();
-        self.heard.note("told", &one_line(&Value::from(text.as_str())));
+        self.heard.note(SessionNote::Told, &one_line(&Value::from(text.as_str())));
         self.ack = Some(heard);
         text
     }
@@ -157,7 +158,7 @@ impl Session<'_, '_> {
             }
             _ => {
                 let words = format!("the agent does not offer the model {model}; it uses its own");
-                self.heard.note("model", &words);
+                self.heard.note(SessionNote::Model, &words);
             }
         }
         Ok(())
@@ -242,8 +243,8 @@ impl Session<'_, '_> {
             AskVerdict::Ask => self.ask(&title, command).await,
         };
         let outcome = match answer {
-            Answer::Granted => "granted",
-            Answer::Refused => "refused",
+            Answer::Granted => SessionNote::Granted,
+            Answer::Refused => SessionNote::Refused,
         };
         self.heard.note(outcome, &title);
         chosen(&params["options"], answer)

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use callboard_domain::runs::notes::SessionNote;
 use serde_json::{Value, json};
 
 use super::acp::{command_in, one_line};
@@ -72,11 +73,11 @@ impl AgentOutput {
     }
 
     /// Adds a line of our own to the transcript.
-    pub(super) fn note(&mut self, what: &str, words: &str) {
+    pub(super) fn note(&mut self, note: SessionNote, words: &str) {
         if self.transcript.is_in_line {
             self.write("\n");
         }
-        self.write(&format!("[{what}] {words}\n"));
+        self.write(&format!("{}{words}\n", note.mark()));
     }
 
     /// Ends the current line, so that the agent's next text begins on a new one.
@@ -108,7 +109,7 @@ impl AgentOutput {
             }
             "tool_call" => {
                 self.end_line();
-                self.note("tool", &one_line(&update["title"]));
+                self.note(SessionNote::Tool, &one_line(&update["title"]));
                 let id = update["toolCallId"].as_str().unwrap_or_default();
                 if self.tools.len() >= TOOLS_MAX {
                     self.tools.pop_front();
@@ -126,7 +127,7 @@ impl AgentOutput {
                 *tool = bounded(tool, update);
                 // Some agents name their tool call only in an update.
                 if is_news {
-                    self.note("tool", &title);
+                    self.note(SessionNote::Tool, &title);
                 }
             }
             _ => {}

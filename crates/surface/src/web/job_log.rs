@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::Page;
-use super::log::{LogView, filters, lines};
+use super::log::{LogView, filters, lines, wanted};
 use super::query::address;
 
 /// The state of a job's page in its address.
@@ -28,6 +28,9 @@ pub(super) struct JobRequest {
     /// `1`: only lines that look like failures.
     #[serde(default)]
     errors: String,
+    /// `1`: only lines that the agent printed itself.
+    #[serde(default)]
+    words: String,
     /// The page stays at the end of the log.
     #[serde(default)]
     follow: String,
@@ -46,7 +49,7 @@ impl JobRequest {
     /// Text that is no span is a link of another version: the last lines are shown.
     pub fn query(&self) -> LogQuery {
         let span = LogSpan::read(&self.lines).unwrap_or_default();
-        LogQuery { span, errors_only: self.errors == "1", find: self.find.clone() }
+        LogQuery { span, only: wanted(&self.errors, &self.words), find: self.find.clone() }
     }
 
     /// The output that was asked for. A job of the server has no agent: its last check speaks for it.
@@ -179,7 +182,7 @@ impl JobLog {
         let view = LogView {
             kept: &kept,
             query: &self.query,
-            time_of: None,
+            is_of_agent: self.of == LogOf::Agent,
             follow: grows.then(|| asked.follow == "1" && asked.lines.is_empty()),
             raw: Some(&raw),
         };

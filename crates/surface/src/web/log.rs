@@ -1,8 +1,9 @@
 //! The log of an agent or a check as a page shows it: a window of numbered lines, links to the lines before and behind
 //! it, failures only, and words that are looked for. Nothing here asks the engine; lines come without escape sequences.
 
+use callboard_domain::runs::notes::LineAuthor;
 use callboard_domain::text::places_of;
-use callboard_engine::{LogLine, LogQuery, LogWindow, WINDOW_LINES};
+use callboard_engine::{LinesWanted, LogLine, LogQuery, LogWindow, WINDOW_LINES};
 use maud::{Markup, html};
 
 use super::parts::icon;
@@ -13,11 +14,11 @@ const AROUND: u64 = WINDOW_LINES as u64 / 2;
 
 /// How a log is shown.
 pub struct LogView<'v> {
-    /// The parts of the query that links keep; without `lines`, `errors` and `find`.
+    /// The parts of the query that links keep; without `lines`, `errors`, `words` and `find`.
     pub kept: Kept<'v>,
     pub query: &'v LogQuery,
-    /// The time at which a line was printed, by its number, where times are known.
-    pub time_of: Option<&'v dyn Fn(u64) -> Option<Markup>>,
+    /// Whether the log is that of an agent, whose own words can be shown alone.
+    pub is_of_agent: bool,
     /// Whether the page stays at the end of a log that grows; `None` for a log that is whole.
     pub follow: Option<bool>,
     /// The address of the whole log as a download.
@@ -27,67 +28,90 @@ pub struct LogView<'v> {
 impl LogView<'_> {
     /// Whether lines are left out. Numbers of neighbours are then not known, and links ask for "up to" or "from".
     fn is_filtered(&self) -> bool {
-        self.query.errors_only || !self.query.find.is_empty()
+        self.query.only != LinesWanted::All || !self.query.find.is_empty()
     }
 
     /// The address of other lines under the same filter.
     fn lines(&self, lines: &str) -> String {
         let mut more = vec![("lines", lines)];
-        more.extend(self.filter(self.query.errors_only));
+        more.extend(self.filter(self.query.only));
         address(self.kept, &more)
     }
 
     /// The filter as fields of an address.
-    fn filter(&self, errors_only: bool) -> impl Iterator<Item = (&str, &str)> {
-        let errors = errors_only.then_some(("errors", "1"));
+    fn filter(&self, only: LinesWanted) -> impl Iterator<Item = (&str, &str)> {
         let find = Some(("find", &*self.query.find)).filter(|(_, find)| !find.is_empty());
-        errors.into_iter().chain(find)
+        field_of(only).map(|name| (name, "1")).into_iter().chain(find)
     }
 
     /// The address of the end of the log, where the page then stays.
     fn followed(&self) -> String {
         let mut more = vec![("follow", "1")];
-        more.extend(self.filter(self.query.errors_only));
+        more.extend(self.filter(self.query.only));
         address(self.kept, &more) + "#log-end"
     }
 
     /// The address of the page itself: a browser loads it again only without the name of a place in it.
     fn renewed(&self, is_followed: bool) -> String {
         let mut more: Vec<_> = is_followed.then_some(("follow", "1")).into_iter().collect();
-        more.extend(self.filter(self.query.errors_only));
+        more.extend(self.filter(self.query.only));
         address(self.kept, &more)
     }
 
     /// The address of the last lines under a filter.
-    fn filtered(&self, errors_only: bool) -> String {
-        address(self.kept, &self.filter(errors_only).collect::<Vec<_>>())
+    fn filtered(&self, only: LinesWanted) -> String {
+        address(self.kept, &self.filter(only).collect::<Vec<_>>())
     }
 }
 
-/// The form to find words, the choice between all lines and failures, the switch to follow, and the download.
+/// The lines that the fields `errors` and `words` of an address choose.
+pub fn wanted(errors: &str, words: &str) -> LinesWanted {
+    match (errors, words) {
+        ("1", _) => LinesWanted::Errors,
+        (_, "1") => LinesWanted::AgentWords,
+        _ => LinesWanted::All,
+    }
+}
+
+/// The field of an address that chooses these lines.
+fn field_of(only: LinesWanted) -> Option<&'static str> {
+    match only {
+        LinesWanted::All => None,
+        LinesWanted::Errors => Some("errors"),
+        LinesWanted::AgentWords => Some("words"),
+    }
+}
+
+/// The form to find words, the choice of lines, the switch to follow, and the download.
 pub fn filters(window: &LogWindow, view: &LogView<'_>) -> Markup {
-    let is_current = |errors_only: bool| (view.query.errors_only == errors_only).then_some("page");
+    let is_current = |only: LinesWanted| (view.query.only == only).then_some("page");
     html! {
         div.bar.log-bar {
             form.filter role="search" aria-label="This log" {
                 @for (name, value) in view.kept { input type="hidden" name=(name) value=(value); }
-                @if view.query.errors_only { input type="hidden" name="errors" value="1"; }
+                @if let Some(name) = field_of(view.query.only) { input type="hidden" name=(name) value="1"; }
                 (icon("search"))
                 input.input type="search" name="find" value=(view.query.find) aria-label="Find in the log"
                     placeholder="Find in the log" data-key="/";
             }
             nav.tabs aria-label="Lines" {
-                a href=(view.filtered(false)) aria-current=[is_current(false)] { "All" }
+                a href=(view.filtered(LinesWanted::All)) aria-current=[is_current(LinesWanted::All)] { "All" }
                 " "
-                a href=(view.filtered(true)) aria-current=[is_current(true)] {
+                a href=(view.filtered(LinesWanted::Errors)) aria-current=[is_current(LinesWanted::Errors)] {
                     "Errors " span.faint { (window.errors) }
+                }
+                @if view.is_of_agent {
+                    " "
+                    a href=(view.filtered(LinesWanted::AgentWords)) aria-current=[is_current(LinesWanted::AgentWords)] {
+                        "Agent's words"
+                    }
                 }
             }
             div.row.row-end {
                 @match view.follow {
                     // A link, so that without a script it shows the newest lines.
                     Some(false) => a.button.button-small href=(view.followed()) data-key="f" { (icon("down")) "Follow" kbd { "f" } },
-                    Some(true) => a.button.button-small href=(view.filtered(view.query.errors_only)) data-key="f" aria-current="true" {
+                    Some(true) => a.button.button-small href=(view.filtered(view.query.only)) data-key="f" aria-current="true" {
                         (icon("stop")) "Stop following" kbd { "f" }
                     },
                     None => {},
@@ -117,7 +141,7 @@ pub fn lines(window: &LogWindow, view: &LogView<'_>) -> Markup {
             "Lines " (first.number) " to " (last.number) " of " (window.total) "."
             @if view.is_filtered() { " " (matches(window)) }
             @if let Some(address) = older { " " a href=(address) { "Older lines" } }
-            @if window.has_newer { " " a href=(view.filtered(view.query.errors_only)) { "Last lines" } }
+            @if window.has_newer { " " a href=(view.filtered(view.query.only)) { "Last lines" } }
         }
         ol.log #log aria-label="Log" tabindex="0" data-follow[view.follow == Some(true)] {
             @for one in &window.lines { (line(one, view)) }
@@ -163,7 +187,7 @@ fn empty(window: &LogWindow, view: &LogView<'_>) -> Markup {
                 a href=(address(view.kept, &[])) { "Show all lines" }
             } @else {
                 "The log has " (window.total) " lines, none of them there. "
-                a href=(view.filtered(view.query.errors_only)) { "Show the last lines" }
+                a href=(view.filtered(view.query.only)) { "Show the last lines" }
             }
         }
     }
@@ -180,10 +204,15 @@ fn line(line: &LogLine, view: &LogView<'_>) -> Markup {
     } else {
         here
     };
+    // Lines of checks are the words of programs, whatever they look like.
+    let tone = match (line.is_error, line.author) {
+        (true, _) => Some("bad"),
+        (false, LineAuthor::Session(_)) if view.is_of_agent => Some("call"),
+        (false, _) => None,
+    };
     html! {
-        li #{ "l" (number) } class=[line.is_error.then_some("bad")] {
+        li #{ "l" (number) } class=[tone] {
             a.no href=(target) tabindex="-1" { (number) }
-            @if let Some(time_of) = view.time_of { span.at { @if let Some(at) = time_of(number) { (at) } } }
             span.text {
                 (found(&line.text, &view.query.find))
                 @if line.cut_bytes > 0 { span.odd { " … " (line.cut_bytes) " more bytes" } }
@@ -219,7 +248,7 @@ mod tests {
     fn followed(log: &str, query: &LogQuery, follow: Option<bool>) -> String {
         let mut reader = LogReader::new(query);
         reader.push(log.as_bytes());
-        let view = LogView { kept: &[("run", "2")], query, time_of: None, follow, raw: None };
+        let view = LogView { kept: &[("run", "2")], query, is_of_agent: true, follow, raw: None };
         let window = reader.finish();
         (filters(&window, &view).into_string() + &lines(&window, &view).into_string())
             .replace("><", ">\n<")
@@ -260,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_log_that_grows_can_be_followed_with_and_without_a_script() {
-        let query = LogQuery { errors_only: true, ..LogQuery::default() };
+        let query = LogQuery { only: LinesWanted::Errors, ..LogQuery::default() };
         let table = [
             (None, "The end of the log.", "Follow"),
             (
@@ -278,8 +307,30 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_an_agent_are_chosen_by_the_address() {
+        for (errors, words, only) in [
+            ("", "", LinesWanted::All),
+            ("1", "", LinesWanted::Errors),
+            ("", "1", LinesWanted::AgentWords),
+            ("1", "1", LinesWanted::Errors),
+            ("0", "x", LinesWanted::All),
+        ] {
+            assert_eq!(wanted(errors, words), only, "{errors:?} {words:?}");
+        }
+        let log = "I look.\n[tool] Read a.txt\n";
+        let page = shown(log, &LogQuery::default());
+        assert!(page.contains("<li id=\"l2\" class=\"call\">"), "{page}");
+        assert!(page.contains("?run=2&amp;words=1\">Agent's words"), "{page}");
+        let query = LogQuery { only: LinesWanted::AgentWords, ..LogQuery::default() };
+        let page = shown(log, &query);
+        assert!(page.contains("aria-current=\"page\">Agent's words"), "{page}");
+        assert!(page.contains("I look.") && !page.contains("Read a.txt"), "{page}");
+    }
+
+    #[test]
     fn found_words_are_marked_and_lead_to_their_neighbours() {
-        let query = LogQuery { find: "error".into(), errors_only: true, ..LogQuery::default() };
+        let query =
+            LogQuery { find: "error".into(), only: LinesWanted::Errors, ..LogQuery::default() };
         let page = shown("a <b>\nan <Error> here\n\u{1b}[31mfailed\n", &query);
         let line = "<a class=\"no\" href=\"?run=2&amp;lines=1-251#l2\" tabindex=\"-1\">2</a>\n\
                     <span class=\"text\">an &lt;<mark>Error</mark>&gt; here</span>";

@@ -237,7 +237,7 @@ pub(super) async fn log_page(
     };
     let query = LogQuery {
         span: LogSpan::read(&asked.lines).unwrap_or_default(),
-        errors_only: asked.errors == "1",
+        only: log::wanted(&asked.errors, ""),
         find: asked.find,
     };
     let op = page.op();
@@ -271,7 +271,7 @@ pub(super) async fn log_page(
 }
 
 fn log_content(check: &Check, log: &CheckLogLines, query: &LogQuery) -> Markup {
-    let view = LogView { kept: &[], query, time_of: None, follow: None, raw: None };
+    let view = LogView { kept: &[], query, is_of_agent: false, follow: None, raw: None };
     let failed = check.result() == "fail";
     html! {
         div.pad.stack {
@@ -294,6 +294,8 @@ fn unknown(index: usize) -> callboard_engine::EngineError {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::runs::notes::LineAuthor;
+
     use super::*;
 
     #[test]
@@ -303,6 +305,7 @@ mod tests {
             text: text.into(),
             cut_bytes: 0,
             is_error: false,
+            author: LineAuthor::Agent,
         };
         let lines = |texts: &[&str]| (1..).zip(texts.iter().copied()).map(line).collect::<Vec<_>>();
         let shown =
