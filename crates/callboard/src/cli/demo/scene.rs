@@ -89,16 +89,18 @@ impl Scene {
         let (epic, conflict) = (&self.epic.name, &self.shortened.name);
         let folder = stage.folder.display();
         stage.out.line(&format!(
-            "the board stands; look at\n  \
-             {url}/ (every task, and what it waits for)\n  \
-             {url}/tasks/{review} (work in several files that waits for your review)\n  \
-             {url}/tasks/{conflict} (work that conflicts with main)\n  \
-             {url}/tasks/{question} (an agent that asks before it pushes)\n  \
-             {url}/tasks/{epic} (an epic and how far it is)\n  \
-             {url}/agents, {url}/mail and {url}/decisions\n\
-             act on it from another terminal\n  \
+            "the board stands; sign in from another terminal to act on it\n  \
              cd {folder}\n  \
-             callboard open   # signs you in on the page, once\n  \
+             callboard open   # prints a URL that signs you in on the page, once\n\
+             click there\n  \
+             {url}/ (what needs you: answer, allow or refuse in place)\n  \
+             {url}/tasks/{review}/review (\"I looked: pass\", then Approve; or comment on a line and Send back)\n  \
+             {url}/tasks/{conflict}/review (work that conflicts with main: Merge offers a rebase)\n  \
+             {url}/tasks/{question} (an agent that asks before it pushes)\n  \
+             {url}/plans/{plan} (a plan of three tasks: approve it or put it away)\n  \
+             {url}/board (every task and why it waits), {url}/tasks/{epic} (an epic and how far it is)\n  \
+             {url}/agents, {url}/mail and {url}/decisions\n\
+             or act from the terminal\n  \
              callboard diff {review}\n  \
              callboard check attest {review} 1\n  \
              callboard approve {review} --merge\n  \
