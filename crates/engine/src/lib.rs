@@ -87,7 +87,7 @@ pub use review::comment::{CommentSeen, Rejection, ReviewComments};
 pub use review::look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
 pub use review::merge::{Merged, ReviewEnd, Reviewed, merge_message};
 pub use review::merging::MergeSeen;
-pub use review::overlap::{Overlap, Overlaps};
+pub use review::overlap::{Overlap, Overlaps, ReviewPlace};
 pub use runs::call::CrewTerminal;
 pub use runs::follow::RunFollow;
 pub use runs::here::HELD_S;

@@ -167,6 +167,51 @@ fn a_verdict_counts_for_the_files_that_were_read() {
     }
 }
 
+#[test]
+fn a_merge_that_waits_for_people_is_disabled_and_a_conflict_can_still_be_rebased() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let site = Site::of(folder).opened(folder);
+    let add = ["task", "add", "Write a list", "--check", "manual: reads well"];
+    let id = cli(folder, &add)["id"].as_str().unwrap().to_owned();
+    shop.runs(shop.run(&id));
+    let path = format!("/tasks/{id}/review");
+    let denied = |why: &str| format!("<button class=\"button\" disabled title=\"{why}\">");
+    let rebase = "action=\"/tasks/P-1/review/rebase\"";
+    let offered = "data-key=\"m\"";
+    let page = || site.get(&path).text;
+
+    let waits = page();
+    assert!(waits.contains(&denied("waits for 1 check for a person")), "{waits}");
+    assert!(waits.contains("No approval is needed") && !waits.contains(offered), "{waits}");
+    assert!(!waits.contains(rebase), "nothing conflicts: {waits}");
+    fs::write(folder.join("list.txt"), "another\n").unwrap();
+    git(folder, &["add", "list.txt"]);
+    git(folder, &["commit", "-qm", "another list"]);
+    let conflicts = || Some(page()).filter(|page| page.contains("Conflicts in "));
+    let waits = std::iter::repeat_with(conflicts).flatten().next().unwrap();
+    assert!(waits.contains(rebase), "{waits}");
+
+    cli(folder, &["check", "attest", &id, "0"]);
+    let free = page();
+    assert!(free.contains(offered) && free.contains("Rebase first"), "{free}");
+    let strictly = r#"{"require_review_approval": true}"#;
+    cli(folder, &["call", "settings_update", strictly, "--toolsets", "board"]);
+    let strict = page();
+    assert!(strict.contains(&denied("waits for an approval")), "{strict}");
+    assert!(strict.contains("Needs an approval first"), "{strict}");
+    cli(folder, &["approve", &id]);
+    let approved = page();
+    assert!(approved.contains(offered) && !approved.contains("data-key=\"a\""), "{approved}");
+    let worktree = shop.at(".callboard/worktrees").join(&id);
+    fs::write(worktree.join("list.txt"), "two\n").unwrap();
+    git(&worktree, &["commit", "-qam", "after the approval"]);
+    let stale = page();
+    assert!(stale.contains("The approval was for older files"), "{stale}");
+    assert!(stale.contains(&denied("waits for an approval")), "{stale}");
+    assert!(stale.contains("data-key=\"a\""), "it can be approved again: {stale}");
+}
+
 /// Two tasks change one file. A review names the task at work that does so too, and the next review.
 #[test]
 fn a_review_names_its_neighbours_and_drafts_go_along_with_their_lines() {
@@ -180,7 +225,10 @@ fn a_review_names_its_neighbours_and_drafts_go_along_with_their_lines() {
     }
     let path = format!("/tasks/{one}/review");
     let page = site.get(&path).text;
-    assert!(page.contains("title=\"Write two\" data-key=\"u\""), "{page}");
+    assert!(
+        page.contains("1 of 2 <a") && page.contains("title=\"Write two\" data-key=\"u\""),
+        "{page}"
+    );
     assert!(!page.contains("is at work on"), "nothing at work changes the file: {page}");
     cli(folder, &["reject", &two, "-m", "Not yet."]);
     // Under load a page leaves the comparison out, and says so.

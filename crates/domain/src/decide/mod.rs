@@ -17,7 +17,8 @@ pub use board::session::{SessionGround, session_gate};
 pub(crate) use knowledge::tags as judge_tags;
 pub use review::reject::{Rejected, rejected};
 pub use review::{
-    AGENT_LINGERS, MergeGate, MergeNeeds, agent_at_work, at_work, merge_gate, rebase_gate,
+    AGENT_LINGERS, MergeGate, MergeNeeds, MergeWaits, agent_at_work, at_work, merge_gate,
+    rebase_gate,
 };
 pub use task::attempt::{BeginGround, begin_gate, judge_actor, judge_session_key};
 pub use task::check::{checks_to_run, checks_unknown, judge_run_request, log_of};

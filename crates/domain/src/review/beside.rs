@@ -13,12 +13,21 @@ pub fn shared_files(one: &RepoFiles<'_>, other: &RepoFiles<'_>) -> Vec<String> {
     files
 }
 
-/// The item that comes after this one; after the last one, the first. An item that is not in the list is followed by the
-/// first. `None` where no other item is there.
-pub fn next_of<'i, T: PartialEq>(items: &'i [T], this: &T) -> Option<&'i T> {
+/// The place of an item in a list, and the item that comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceOf<'i, T> {
+    /// Counted from 1; `None` for an item that is not in the list.
+    pub number: Option<usize>,
+    /// After the last item, the first; the first, too, after an item that is not in the list. `None` where no other item
+    /// is there.
+    pub next: Option<&'i T>,
+}
+
+pub fn place_of<'i, T: PartialEq>(items: &'i [T], this: &T) -> PlaceOf<'i, T> {
     let place = items.iter().position(|item| item == this);
     let rest = place.map_or(items, |place| &items[place + 1..]);
-    rest.iter().chain(items).find(|item| *item != this)
+    let next = rest.iter().chain(items).find(|item| *item != this);
+    PlaceOf { number: place.map(|place| place + 1), next }
 }
 
 #[cfg(test)]
@@ -44,16 +53,17 @@ mod tests {
 
     #[test]
     fn the_last_review_is_followed_by_the_first() {
-        for (items, this, next) in [
-            ("abc", 'a', Some('b')),
-            ("abc", 'b', Some('c')),
-            ("abc", 'c', Some('a')),
-            ("abc", 'x', Some('a')),
-            ("a", 'a', None),
-            ("", 'a', None),
+        for (items, this, number, next) in [
+            ("abc", 'a', Some(1), Some('b')),
+            ("abc", 'b', Some(2), Some('c')),
+            ("abc", 'c', Some(3), Some('a')),
+            ("abc", 'x', None, Some('a')),
+            ("a", 'a', Some(1), None),
+            ("", 'a', None, None),
         ] {
             let items: Vec<char> = items.chars().collect();
-            assert_eq!(next_of(&items, &this).copied(), next, "{items:?} {this}");
+            let place = place_of(&items, &this);
+            assert_eq!((place.number, place.next.copied()), (number, next), "{items:?} {this}");
         }
     }
 }

@@ -409,6 +409,28 @@ fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
 }
 
 #[test]
+fn a_page_knows_what_a_merge_waits_for_from_people() {
+    use crate::decide::MergeWaits;
+    // After these steps, with the files in this state: approved for them, an approval that is waited for, open checks.
+    let table = [
+        ("create A checks=manual; ask A", "", (false, true, 1)),
+        ("create A checks=manual; ask A; attest A 0", "", (false, true, 0)),
+        ("create A checks=cmd; ask A", "", (false, true, 0)),
+        ("create A; ask A; approve A unmerged work=w1", "w1", (true, false, 0)),
+        ("create A; ask A; approve A unmerged work=w1", "w2", (false, true, 0)),
+    ];
+    for (steps, work, wanted) in table {
+        let model = after(&steps.split("; ").collect::<Vec<_>>());
+        let work = Some(work).filter(|work| !work.is_empty());
+        let waits = |needs| MergeWaits::of(model.task("A"), model.card("A"), needs, work);
+        let (strict, lax) = (waits(true), waits(false));
+        let found = (strict.is_approved, strict.for_approval(), strict.checks);
+        assert_eq!(found, wanted, "{steps:?}");
+        assert!(!lax.for_approval() && lax.checks == wanted.2, "{steps:?}");
+    }
+}
+
+#[test]
 fn failed_merge_goes_back_to_review_or_to_work() {
     table(
         Policy::default(),

@@ -4,8 +4,8 @@
 use callboard_domain::board::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
 use callboard_domain::decide::{
-    AGENT_LINGERS, MergeGate, MergeNeeds, TransitionGate, at_work, label_of, merge_gate,
-    rebase_gate, transition_gate,
+    AGENT_LINGERS, MergeGate, MergeNeeds, MergeWaits, TransitionGate, at_work, label_of,
+    merge_gate, rebase_gate, transition_gate,
 };
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
@@ -199,6 +199,17 @@ impl Engine {
                 self.settle(op, task, outcome, words, end).await
             }
         }
+    }
+
+    /// What a merge of this task waits for from people. `work` is the state of the task's own files.
+    pub async fn merge_waits(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+        work: Option<&str>,
+    ) -> Result<MergeWaits, EngineError> {
+        let needs_approval = self.settings_get(op).await?.require_review_approval;
+        Ok(MergeWaits::of(&seen.record.task, &seen.card, needs_approval, work))
     }
 
     /// Whether the task may be merged, judged by its own files as they are now.

@@ -1,12 +1,12 @@
 //! Tasks beside a review: tasks at work that change its files as well, because the second merge may meet a conflict,
-//! and the review that comes next. A page waits for the answer, so few tasks are looked at, for a short time.
+//! and its place among the reviews. A page waits for the answer, so few tasks are looked at, for a short time.
 
 use std::time::Duration;
 
 use callboard_domain::decide::verification::waits_for_person;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::review::beside::{RepoFiles, next_of, shared_files};
+use callboard_domain::review::beside::{RepoFiles, place_of, shared_files};
 use callboard_domain::task::Task;
 use callboard_store::{CardQuery, CardRow};
 use tokio::time::{Instant, timeout_at};
@@ -17,7 +17,7 @@ use crate::{Engine, EngineError};
 
 /// How many tasks at work are looked at.
 const TASKS_MAX: usize = 20;
-/// How many reviews are searched for the next one.
+/// How many reviews are counted and searched for the next one.
 const REVIEWS_MAX: usize = 200;
 const TIME_MAX: Duration = Duration::from_millis(300);
 
@@ -34,6 +34,16 @@ pub struct Overlap {
     pub task: Task,
     /// The files that both tasks change, in order.
     pub files: Vec<String>,
+}
+
+/// The place of a review among those that wait for a person.
+#[derive(Clone, Debug, Default)]
+pub struct ReviewPlace {
+    /// Counted from 1; `None` for a task that waits for no person.
+    pub number: Option<usize>,
+    pub of: usize,
+    /// The task that comes after this one.
+    pub next: Option<Task>,
 }
 
 impl Engine {
@@ -94,18 +104,19 @@ impl Engine {
         files
     }
 
-    /// The task that waits for a person after this one, in the order of the board.
-    pub async fn review_after(
+    /// The place of a task among the tasks that wait for a person, in the order of the board.
+    pub async fn review_place(
         &self,
         op: &OpContext,
         task: TaskId,
-    ) -> Result<Option<Task>, EngineError> {
+    ) -> Result<ReviewPlace, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let mut rows = self.cards_in(op, Phase::Review, REVIEWS_MAX).await?;
         rows.retain(|row| waits_for_person(&row.task) || row.task.id == task);
         let ids: Vec<TaskId> = rows.iter().map(|row| row.task.id).collect();
-        let next = next_of(&ids, &task);
-        Ok(rows.into_iter().map(|row| row.task).find(|row| Some(&row.id) == next))
+        let place = place_of(&ids, &task);
+        let next = rows.into_iter().map(|row| row.task).find(|row| Some(&row.id) == place.next);
+        Ok(ReviewPlace { number: place.number, of: ids.len(), next })
     }
 
     /// The first tasks of a phase, in the order of the board.

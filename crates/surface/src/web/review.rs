@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use callboard_domain::actor::Actor;
 use callboard_domain::board::card::ReviewState;
+use callboard_domain::decide::MergeWaits;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
@@ -18,7 +19,8 @@ use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::{ChangesQuery, PatchWish, WorkCommit, WorktreeFault};
 use callboard_engine::{
-    EngineError, MergeSeen, Overlaps, Rejection, ReviewComments, ReviewSeen, WorkspaceChanges,
+    EngineError, MergeSeen, Overlaps, Rejection, ReviewComments, ReviewPlace, ReviewSeen,
+    WorkspaceChanges,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -147,8 +149,10 @@ pub(super) struct Reviewing {
     /// The ends of the logs of checks that fail.
     pub tails: Vec<CheckTail>,
     pub overlaps: Overlaps,
-    /// The review that comes after this one.
-    pub next: Option<Task>,
+    /// The place among the reviews that wait for a person.
+    pub place: ReviewPlace,
+    /// What a merge waits for from people.
+    pub waits: MergeWaits,
     /// The tasks that wait for this one alone.
     pub lets_start: Vec<Task>,
     /// The commits of the work in each repository, the newest first, then the commit at which the work begins.
@@ -200,11 +204,6 @@ impl Reviewing {
             }
             input type="hidden" name="seen" value=(VerdictMark::of(self.seen.card.card.review.as_ref()));
         }
-    }
-
-    /// Whether the review is approved and not merged.
-    pub fn is_approved(&self) -> bool {
-        self.seen.card.card.review.as_ref().is_some_and(|review| review.is_approved())
     }
 
     pub fn address(&self) -> String {
@@ -284,7 +283,8 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         false => page.engine.review_reject_preview(&op, id, &rejection).await?,
     };
     let tails = tails(page, &seen.card.record.task).await;
-    let next = page.engine.review_after(&op, id).await?;
+    let place = page.engine.review_place(&op, id).await?;
+    let waits = page.engine.merge_waits(&op, &seen.card, tree.as_deref()).await?;
     let mut lets_start = page.engine.task_waiters(&op, id, WAITERS_SHOWN).await?;
     lets_start.retain(|task| task.open_deps == 1);
     Ok(Reviewing {
@@ -299,7 +299,8 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         preview,
         tails,
         overlaps,
-        next,
+        place,
+        waits,
         lets_start,
         commits,
         range,
@@ -362,11 +363,25 @@ async fn shown(
     let path = (Screen::Board.path().to_owned(), Screen::Board.title().to_owned());
     let here = (reviewing.address(), "Review".into());
     view.trail = vec![path, (format!("/tasks/{name}"), name.clone()), here];
+    view.facts = place(&reviewing);
     view.keys = KEYS;
     let twin = format!("callboard review {name}");
     view.twin = &twin;
     view.script = Some("/js/review.js");
     page.show(status, view).await
+}
+
+/// The place among the reviews, with a link to the next one.
+fn place(reviewing: &Reviewing) -> Markup {
+    let ReviewPlace { number, of, next } = &reviewing.place;
+    html! {
+        @if let Some(number) = number { (number) " of " (of) }
+        @if let Some(next) = next {
+            " " a href={ "/tasks/" (next.name()) "/review" } title=(next.title) data-key="u" {
+                kbd { "u" } " next" span.hidden { " review" }
+            }
+        }
+    }
 }
 
 fn head(reviewing: &Reviewing) -> Markup {

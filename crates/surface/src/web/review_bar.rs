@@ -1,5 +1,6 @@
 //! The bar that decides: progress, which changes are shown and how, and the three verdicts.
 
+use callboard_domain::decide::MergeWaits;
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::PersonVerb;
 use callboard_engine::merge_message;
@@ -27,12 +28,15 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
                 (shown_changes(reviewing, asked))
             }
             (shown_how(reviewing, asked))
-            span.only-wide.faint aria-hidden="true" { kbd { "]" } " file " kbd { "c" } " comment " kbd { "v" } " viewed" }
+            div.hints.faint aria-hidden="true" {
+                span { kbd { "]" } " file" } span { kbd { "c" } " comment" } span { kbd { "v" } " viewed" }
+            }
             div.row.row-end {
                 (verdicts(page, reviewing))
-                @if let Some(next) = &reviewing.next {
-                    a.button.button-bare href={ "/tasks/" (next.name()) "/review" } title=(next.title) data-key="u" {
-                        (icon("next")) span.hidden { "Next review" } span.wide-word aria-hidden="true" { "Next" } kbd { "u" }
+                // On a wide screen the link stands beside the place among the reviews.
+                @if let Some(next) = &reviewing.place.next {
+                    a.button.button-bare.only-narrow href={ "/tasks/" (next.name()) "/review" } title=(next.title) {
+                        (icon("next")) span.hidden { "Next review" }
                     }
                 }
             }
@@ -144,18 +148,23 @@ fn denied(glyph: &str, words: &str, why: &str) -> Markup {
     html! { button.button disabled title=(why) { (icon(glyph)) (words) } }
 }
 
-/// Why verdicts are disabled, in words below the buttons.
+/// Why the reader may not merge now: by right, or because the merge waits for people.
+fn why_not_merge(page: &Page, reviewing: &Reviewing) -> Option<String> {
+    why_not(page, PersonVerb::Merge).or_else(|| merge_waits(reviewing.waits))
+}
+
+/// Which verdicts the reader has no right to, in words below the buttons. The panel of the merge says what a merge waits
+/// for.
 fn reasons(page: &Page, reviewing: &Reviewing) -> Markup {
     if !page.acts() || reviewing.task().phase != Phase::Review {
         return html! {};
     }
     let verbs = [
-        ("Send back", PersonVerb::SendBack),
-        ("Approve", PersonVerb::Approve),
-        ("Merge", PersonVerb::Merge),
+        ("Send back", why_not(page, PersonVerb::SendBack)),
+        ("Approve", why_not(page, PersonVerb::Approve)),
+        ("Merge", why_not(page, PersonVerb::Merge)),
     ];
-    let denied: Vec<_> =
-        verbs.into_iter().filter_map(|(word, verb)| Some((word, why_not(page, verb)?))).collect();
+    let denied: Vec<_> = verbs.into_iter().filter_map(|(word, why)| Some((word, why?))).collect();
     html! { @if !denied.is_empty() {
         p.why.faint { @for (word, why) in denied { span { (word) " " (why) ". " } } }
     } }
@@ -184,14 +193,14 @@ fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
             Some(why) => (denied("back", "Send back", &why)),
             None => (send_back(reviewing, &once)),
         }
-        @if !reviewing.is_approved() {
+        @if !reviewing.waits.is_approved {
             @match why_not(page, PersonVerb::Approve) {
                 Some(why) => (denied("check", "Approve", &why)),
                 None => (approve(page, reviewing, &once)),
             }
         }
-        @match why_not(page, PersonVerb::Merge) {
-            Some(why) => (denied("merge", "Merge", &why)),
+        @match why_not_merge(page, reviewing) {
+            Some(why) => { (rebase(page, reviewing, &once)) (denied("merge", "Merge", &why)) }
             None => (merge(reviewing, &once)),
         }
     }
@@ -226,8 +235,7 @@ fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
 }
 
 fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
-    let task = reviewing.task();
-    let open = task.checks.iter().filter(|check| !check.is_command() && !check.is_pass()).count();
+    let open = reviewing.waits.checks;
     html! {
         details.menu.verb {
             summary.button.button-main data-key="a" { (icon("check")) "Approve" kbd { "a" } }
@@ -240,13 +248,23 @@ fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
                 }
                 div.row {
                     button.button.button-main data-busy="Approving" { "Approve" }
-                    @if why_not(page, PersonVerb::Merge).is_none() {
+                    @if open == 0 && why_not(page, PersonVerb::Merge).is_none() {
                         button.button name="merge" value="1" data-busy="Merging" { "Approve and merge" }
                     }
                 }
             }
         }
     }
+}
+
+/// The way out of a conflict while the merge, which offers the rebase, is disabled.
+fn rebase(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
+    let has_conflict = !reviewing.seen.foresight().conflicts.is_empty();
+    html! { @if has_conflict && why_not(page, PersonVerb::Rebase).is_none() {
+        form method="post" action={ (reviewing.address()) "/rebase" } {
+            (once) button.button data-busy="Rebasing" { "Rebase" }
+        }
+    } }
 }
 
 /// The branches that a merge goes to.
@@ -260,18 +278,16 @@ fn target(reviewing: &Reviewing) -> Markup {
     }
 }
 
-/// What a merge still waits for; the server decides by the settings whether it refuses.
-fn merge_waits(reviewing: &Reviewing) -> Option<String> {
-    let checks = &reviewing.task().checks;
-    let open = checks.iter().filter(|check| !check.is_command() && !check.is_pass()).count();
-    let open = match open {
+/// What a merge still waits for, in words.
+fn merge_waits(waits: MergeWaits) -> Option<String> {
+    let checks = match waits.checks {
         0 => None,
         1 => Some("1 check for a person".to_owned()),
         many => Some(format!("{many} checks for a person")),
     };
-    let approval = (!reviewing.is_approved()).then(|| "an approval".to_owned());
-    let waits: Vec<String> = open.into_iter().chain(approval).collect();
-    (!waits.is_empty()).then(|| format!("Waits for {}.", waits.join(" and ")))
+    let approval = waits.for_approval().then(|| "an approval".to_owned());
+    let waits: Vec<String> = checks.into_iter().chain(approval).collect();
+    (!waits.is_empty()).then(|| format!("waits for {}", waits.join(" and ")))
 }
 
 fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
@@ -279,7 +295,7 @@ fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
     let has_commands = reviewing.task().checks.iter().any(|check| check.is_command());
     html! {
         details.menu.verb {
-            summary.button.button-main[reviewing.is_approved()] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
+            summary.button.button-main[reviewing.waits.is_approved] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/merge" } {
                 (once)
                 p {
@@ -291,7 +307,6 @@ fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
                         @if n > 0 { ", " } (task_link(task.name()))
                     } }
                 }
-                @if let Some(words) = merge_waits(reviewing) { p.tone.is-late { (words) } }
                 div.row {
                     button.button.button-main data-busy="Merging" { "Merge" }
                     @if !foresight.conflicts.is_empty() {

@@ -128,7 +128,8 @@ fn readiness(reviewing: &Reviewing) -> Vec<ReadyLine> {
     let mut lines = in_git(reviewing, &foresight);
     lines.extend(beside(reviewing));
     lines.extend(of_checks(reviewing));
-    match (reviewing.is_approved(), review.filter(|review| review.is_advice)) {
+    let waits = reviewing.waits;
+    match (waits.is_approved, review.filter(|review| review.is_advice)) {
         (true, _) => lines.push((Tone::Proved, "check", html! { "Approved" })),
         // An agent's verdict is advice, and does not count as the approval.
         (false, Some(advice)) => {
@@ -139,7 +140,13 @@ fn readiness(reviewing: &Reviewing) -> Vec<ReadyLine> {
                 html! { (actor(&advice.by)) " advises: " bdi { (words) } },
             ));
         }
-        (false, None) => lines.push((Tone::Late, "clock", html! { "Needs an approval first" })),
+        (false, None) if review.is_some_and(|review| review.is_approved()) => {
+            lines.push((Tone::Late, "clock", html! { "The approval was for older files" }));
+        }
+        (false, None) if waits.needs_approval => {
+            lines.push((Tone::Late, "clock", html! { "Needs an approval first" }));
+        }
+        (false, None) => lines.push((Tone::Quiet, "check", html! { "No approval is needed" })),
     }
     lines
 }

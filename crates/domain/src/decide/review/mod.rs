@@ -24,8 +24,8 @@ use crate::review::mark::ReviewMark;
 use crate::runs::job::JobState;
 use crate::runs::run::RunRecord;
 use crate::runs::work::Role;
-use crate::task::Task;
 use crate::task::attempt::{Attempt, AttemptKind, AttemptState};
+use crate::task::{Check, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World};
 
@@ -151,17 +151,49 @@ pub fn merge_gate(
     if let Some(seen) = needs.seen {
         seen.judge(task.id, review, needs.work)?;
     }
-    let is_approved = |review: &Review| {
-        let at = review.decided_at.unwrap_or(review.requested_at);
-        review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), needs.work)
-    };
-    if needs.approval && !review.is_some_and(is_approved) {
+    if needs.approval && !is_approved(task, card, needs.work) {
         return Err(Refusal::NotApproved { task: task.id });
     }
     match agent {
         None => Ok(MergeGate::Open),
         Some(agent) if task.phase == Phase::Review => Ok(MergeGate::Occupied(agent)),
         Some(agent) => Err(at_work(task, agent, ReviewAction::Merge)),
+    }
+}
+
+/// Whether the review is approved for the files as they are now; `work` is their state.
+fn is_approved(task: &Task, card: &Card, work: Option<&str>) -> bool {
+    card.review.as_ref().is_some_and(|review| {
+        let at = review.decided_at.unwrap_or(review.requested_at);
+        review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), work)
+    })
+}
+
+/// What a merge waits for from people. The gates of the merge refuse as long as one of them is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeWaits {
+    /// Whether the review is approved for the files as they are now.
+    pub is_approved: bool,
+    /// Whether the settings ask for an approval first.
+    pub needs_approval: bool,
+    /// How many checks wait for a person.
+    pub checks: usize,
+}
+
+impl MergeWaits {
+    /// `work` is the state of the task's own files.
+    pub fn of(task: &Task, card: &Card, needs_approval: bool, work: Option<&str>) -> Self {
+        let is_open = |check: &&Check| !check.is_command() && !check.is_pass();
+        Self {
+            is_approved: is_approved(task, card, work),
+            needs_approval,
+            checks: task.checks.iter().filter(is_open).count(),
+        }
+    }
+
+    /// Whether the merge waits for an approval.
+    pub fn for_approval(self) -> bool {
+        self.needs_approval && !self.is_approved
     }
 }
 
