@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use callboard_domain::ids::TaskId;
-use callboard_engine::{AsWork, Engine, TaskFilter, TaskScope};
+use callboard_engine::{AsWork, Engine, TaskFilter};
 use serde_json::json;
 
 use super::bed::{Bed, actor, context, tasks};
@@ -86,13 +86,9 @@ async fn ask(engine: Arc<Engine>, print: impl Fn(&str)) -> anyhow::Result<()> {
                 label: Some(backlog.clone()),
                 assignee: Some(None),
                 ready: Some(true),
-                blocked: false,
-                execution: None,
-                after: None,
-                newest_first: false,
                 as_work: Some(AsWork::default()),
-                scope: TaskScope::Every,
                 limit: LIST,
+                ..TaskFilter::default()
             };
             let start = Instant::now();
             engine.task_list(&op, filter).await?;

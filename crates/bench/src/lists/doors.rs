@@ -42,10 +42,13 @@ impl Ask {
 pub fn all(marks: &Marks, tasks: usize) -> Vec<Door> {
     let Marks { task, epic, project } = marks;
     let near_end = tasks - tasks / 10;
+    // Every tenth task has a job, so this is the middle of the jobs.
+    let middle_job = tasks / 20;
     let mut doors = Vec::new();
     let mut tool = |toolset: &'static str, tool: &'static str, arguments: Value| {
         // Numbers that grow with the store have no place in a name.
         let about = arguments.to_string().replace(&near_end.to_string(), "near the end");
+        let about = about.replace(&format!("\"offset\":{middle_job}"), "\"offset\":in the middle");
         let about = about.replace(&task.to_string(), "a task");
         let name = format!("{toolset} {tool} {about}");
         doors.push(Door { name, ask: Ask::Tool { toolset, tool, arguments } });
@@ -107,7 +110,7 @@ pub fn all(marks: &Marks, tasks: usize) -> Vec<Door> {
     tool("board", "projects_list", json!({}));
     tool("board", "repos_list", json!({"project_id": project.to_string()}));
     tool("relay", "jobs_list", json!({}));
-    tool("relay", "jobs_list", json!({"offset": tasks / 20}));
+    tool("relay", "jobs_list", json!({"offset": middle_job}));
     tool("relay", "jobs_list", json!({"state": "CANCELED"}));
     tool("relay", "jobs_list", json!({"state": "QUEUED"}));
     for path in [
@@ -169,9 +172,14 @@ pub fn all(marks: &Marks, tasks: usize) -> Vec<Door> {
         program(line);
     }
     if let Some(epic) = epic {
-        let arguments = vec!["task".into(), "show".into(), epic.to_string()];
-        let name = "callboard task show of an epic".into();
-        doors.push(Door { name, ask: Ask::Program(arguments) });
+        for (name, words) in [
+            ("callboard task show of an epic", ["task", "show"].as_slice()),
+            ("callboard task list --epic", &["task", "list", "--epic"]),
+        ] {
+            let words = words.iter().map(|word| (*word).to_owned());
+            let arguments = words.chain([epic.to_string()]).collect();
+            doors.push(Door { name: name.into(), ask: Ask::Program(arguments) });
+        }
     }
     doors
 }

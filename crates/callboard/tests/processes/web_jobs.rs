@@ -69,6 +69,11 @@ fn a_run_shows_its_commits_its_tokens_and_its_cost() {
     {
         assert!(page.contains(fact), "{fact}: {page}");
     }
+    // The run is over and the task in review: only the attempt still names the agent.
+    let shown = cli(shop.board.path(), &["task", "show", &task]);
+    let agent = shown["attempts"][0]["actor"].as_str().expect("an actor");
+    assert!(site.get(&format!("/jobs?q=actor:{agent}")).text.contains(&path), "{agent}");
+    assert!(!site.get("/jobs?q=actor:somebody").text.contains(&path));
     let agents = site.get("/agents").text;
     assert!(
         agents.contains("12 k tokens read, 70 written") && agents.contains("$0.04"),
@@ -267,6 +272,8 @@ fn a_long_log_is_read_by_windows() {
     assert!(early.contains(&format!("Lines 201 to 700 of {total}.")) && lines(&early) == 500);
     assert!(early.contains("?step=agent&amp;lines=1-200\">Older lines"), "{early}");
     assert!(early.contains("?step=agent&amp;lines=701-1200\">Newer lines"), "{early}");
+    let words = shown("?words=1");
+    assert!(words.contains("Agent's words") && !words.contains("callboard: job_"), "{words}");
     let errors = shown("?errors=1");
     assert!(errors.contains(" error</span>") && lines(&errors) <= LINES / 1000 + 10);
     let found = shown("?find=LINE+4242+");

@@ -22,6 +22,8 @@ pub struct JobFacts<'j> {
     pub summary: &'j str,
     /// Who asked for the job.
     pub asked_by: Option<&'j Actor>,
+    /// Who worked in the last run.
+    pub agent: Option<&'j Actor>,
     pub task: Option<&'j Task>,
     /// The epic of the task.
     pub epic: Option<&'j Task>,
@@ -43,7 +45,12 @@ impl JobFacts<'_> {
             }
             FilterWants::Actor(name) => {
                 let holder = self.task.and_then(|task| task.assignee.as_ref());
-                Some([self.asked_by, holder].into_iter().flatten().any(|who| is_named(who, name)))
+                Some(
+                    [self.asked_by, self.agent, holder]
+                        .into_iter()
+                        .flatten()
+                        .any(|who| is_named(who, name)),
+                )
             }
             FilterWants::Epic(words) => {
                 Some(self.epic.is_some_and(|epic| match TaskName::parse(words) {

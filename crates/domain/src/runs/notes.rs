@@ -1,6 +1,8 @@
 //! The notes at the beginning of a run's log: how the run was confined, the names of its variables, how its program ended.
 //! The runner writes them before anything that an agent printed, so no output of an agent can pass for a note.
 
+use crate::words::words;
+
 /// Stands before each note.
 pub const NOTE: &str = "callboard: ";
 /// What confines the run, in words; one or two notes.
@@ -40,32 +42,19 @@ impl RunNotes {
     }
 }
 
-/// A line that the server adds between the words of an agent's session: `[tool] Read a.txt`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionNote {
-    /// The agent calls a tool.
-    Tool,
-    /// A message reached the agent.
-    Told,
-    /// The model that the agent was asked to use.
-    Model,
-    /// The answers to a question of the agent.
-    Granted,
-    Refused,
-}
-
-impl SessionNote {
-    pub const ALL: [Self; 5] = [Self::Tool, Self::Told, Self::Model, Self::Granted, Self::Refused];
-
-    /// What stands before the words of the note.
-    pub fn mark(self) -> &'static str {
-        match self {
-            Self::Tool => "[tool] ",
-            Self::Told => "[told] ",
-            Self::Model => "[model] ",
-            Self::Granted => "[granted] ",
-            Self::Refused => "[refused] ",
-        }
+words! {
+    /// A line that the server adds between the words of an agent's session: `[tool] Read a.txt`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SessionNote {
+        /// The agent calls a tool.
+        Tool => "[tool] ",
+        /// A message reached the agent.
+        Told => "[told] ",
+        /// The model that the agent was asked to use.
+        Model => "[model] ",
+        /// The answers to a question of the agent.
+        Granted => "[granted] ",
+        Refused => "[refused] ",
     }
 }
 
@@ -86,7 +75,7 @@ impl LineAuthor {
         if line.starts_with(NOTE) || is_mark(line) {
             return Self::Server;
         }
-        let note = SessionNote::ALL.into_iter().find(|note| line.starts_with(note.mark()));
+        let note = SessionNote::ALL.into_iter().find(|note| line.starts_with(note.as_str()));
         note.map_or(Self::Agent, Self::Session)
     }
 }

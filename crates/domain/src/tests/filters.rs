@@ -151,7 +151,7 @@ fn a_filter_can_lose_each_of_its_terms() {
 fn a_job_fits_terms_about_itself_and_about_its_task() {
     let at = |s: i64| Timestamp(s * 1_000_000);
     let named_actor = |name: &str| name.parse::<Actor>().expect("a name");
-    let (ana, w1) = (named_actor("human:ana"), named_actor("agent:w1"));
+    let [ana, w1, w2] = ["human:ana", "agent:w1", "agent:w2"].map(named_actor);
     let task = Task { assignee: Some(w1), ..named("Greet the world") };
     let epic = named("Release 0.9");
     let mut job = Job::queued(JobId(Id(7)), JobKind::Work, "key".into(), Some(task.id), at(0));
@@ -161,6 +161,7 @@ fn a_job_fits_terms_about_itself_and_about_its_task() {
         title: &task.title,
         summary: "no dictionary",
         asked_by: Some(&ana),
+        agent: Some(&w2),
         task: Some(&task),
         epic: Some(&epic),
     };
@@ -175,6 +176,8 @@ fn a_job_fits_terms_about_itself_and_about_its_task() {
         ("actor:human:ana", true, true),
         ("actor:w1", true, false),
         ("-actor:w1", false, true),
+        ("actor:w2", true, true),
+        ("actor:w3", false, false),
         ("epic:release", true, false),
         ("epic:later", false, false),
         ("phase:ready", true, false),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use callboard_domain::board::filter::FilterTerm;
+use callboard_domain::board::filter::{FilterTerm, FilterWants};
 use callboard_domain::ids::TaskId;
 use callboard_domain::runs::filter::JobFacts;
 use callboard_domain::runs::job::{Job, JobId, JobKind, JobState};
@@ -42,7 +42,8 @@ pub struct JobLine {
 }
 
 impl JobLine {
-    fn facts<'j>(&'j self, epic: Option<&'j Task>) -> JobFacts<'j> {
+    /// The facts for a filter, beside the epic of the task and the attempt of the last run.
+    fn facts<'j>(&'j self, epic: Option<&'j Task>, attempt: Option<&'j Attempt>) -> JobFacts<'j> {
         let (job, run) = (&self.seen.job, self.seen.run.as_ref());
         let reason = match &job.state {
             JobState::Failed { reason, .. } => reason.as_str(),
@@ -60,6 +61,7 @@ impl JobLine {
             title: self.task.as_ref().map_or(of_order, |task| &task.title),
             summary: run.and_then(|run| run.summary.as_deref()).unwrap_or(reason),
             asked_by: run.and_then(|run| run.order.work()).map(|order| &order.asked_by),
+            agent: attempt.map(|attempt| &attempt.actor),
             task: self.task.as_ref(),
             epic,
         }
@@ -139,6 +141,7 @@ impl Engine {
         let now = self.parts.store.now();
         let (mut queues, mut lines) = (Queues::default(), Vec::new());
         let mut epics: HashMap<TaskId, Option<Task>> = HashMap::new();
+        let asks_for_actor = terms.iter().any(|term| matches!(term.wants, FilterWants::Actor(_)));
         for seen in jobs {
             if lines.len() == wanted.limit {
                 break;
@@ -154,7 +157,11 @@ impl Engine {
                     }
                 },
             };
-            if line.facts(epic).fit(terms, now) {
+            let attempt = match asks_for_actor {
+                true => self.attempt_of_run(op, &line).await?,
+                false => None,
+            };
+            if line.facts(epic, attempt.as_ref()).fit(terms, now) {
                 lines.push(line);
             }
         }

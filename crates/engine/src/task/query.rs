@@ -25,6 +25,8 @@ pub struct TaskFilter {
     pub ready: Option<bool>,
     /// Only tasks that wait for an answer.
     pub blocked: bool,
+    /// Only tasks that are part of this task.
+    pub parent: Option<TaskId>,
     pub scope: TaskScope,
     pub execution: Option<ExecutionState>,
     pub after: Option<Id>,
@@ -98,6 +100,7 @@ impl Engine {
             assignee: filter.assignee,
             ready: filter.ready,
             blocked: filter.blocked,
+            parent: filter.parent,
             scope: filter.scope,
             execution: filter.execution,
             policy,

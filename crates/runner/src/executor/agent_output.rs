@@ -77,7 +77,7 @@ impl AgentOutput {
         if self.transcript.is_in_line {
             self.write("\n");
         }
-        self.write(&format!("{}{words}\n", note.mark()));
+        self.write(&format!("{}{words}\n", note.as_str()));
     }
 
     /// Ends the current line, so that the agent's next text begins on a new one.

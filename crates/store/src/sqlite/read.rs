@@ -63,6 +63,9 @@ pub(crate) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Resul
 fn index_of(query: &TaskQuery, leg: Leg) -> &'static str {
     match leg {
         Leg::Lapsed | Leg::Live => "",
+        Leg::Every | Leg::Written | Leg::Phase(_) if query.parent.is_some() => {
+            "INDEXED BY tasks_by_parent"
+        }
         Leg::Phase(_) => "INDEXED BY tasks_by_assignee",
         Leg::Written if query.is_for_free() => "INDEXED BY tasks_free",
         Leg::Written if query.is_for_startable() && query.as_work.is_some() => {

@@ -172,6 +172,9 @@ impl Filter {
         if query.blocked {
             filter.term("t.blocked IS NOT NULL");
         }
+        if let Some(parent) = query.parent {
+            filter.with("t.parent = ?", Value::Id(parent.id));
+        }
         if let Some(execution) = query.execution {
             filter.execution(execution, &query.policy, now);
         }

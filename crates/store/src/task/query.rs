@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::ids::Id;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_domain::task::TaskRow;
 use callboard_domain::task::attempt::ExecutionState;
@@ -19,6 +19,8 @@ pub struct TaskQuery {
     pub ready: Option<bool>,
     /// Only tasks that wait for an answer.
     pub blocked: bool,
+    /// Only tasks that are part of this task.
+    pub parent: Option<TaskId>,
     pub scope: TaskScope,
     pub execution: Option<ExecutionState>,
     pub policy: Arc<Policy>,
@@ -64,6 +66,7 @@ impl TaskQuery {
             assignee: None,
             ready: None,
             blocked: false,
+            parent: None,
             scope: TaskScope::Every,
             execution: None,
             policy,

@@ -7,7 +7,7 @@ use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
-use callboard_store::{CardPage, CardQuery, CardRow, EventQuery};
+use callboard_store::{CardPage, CardQuery, CardRow, EventQuery, TaskQuery, TaskScope};
 
 use crate::conformance::conformance;
 use crate::fixture::{Database, Fixture};
@@ -25,6 +25,7 @@ conformance! {
     a_reference_stands_once_in_a_project,
     of_two_imports_at_one_time_one_makes_the_tasks,
     a_parent_is_changed_and_never_a_circle,
+    the_parts_of_a_task_are_listed,
     notes_go_with_their_task,
     a_refused_call_leaves_an_event_and_nothing_else,
 }
@@ -362,6 +363,34 @@ async fn of_two_imports_at_one_time_one_makes_the_tasks(f: Fixture) {
     }
     assert_eq!(f.store.cards(query()).await.unwrap().total, 100);
     f.assert_sound().await;
+}
+
+async fn the_parts_of_a_task_are_listed(f: Fixture) {
+    let whole = f.create("P", &[]).await;
+    let mut parts = Vec::new();
+    for (title, parent) in [("A", Some(whole)), ("B", None), ("C", Some(whole))] {
+        let new = TaskCreate { parent, ..f.new_task(title, &[]) };
+        let task = new.task;
+        f.done("human:ana", Command::TaskCreate(new)).await;
+        parts.extend(parent.map(|_| task));
+    }
+    let of =
+        || TaskQuery { parent: Some(whole), ..TaskQuery::of(f.home.project.id, f.policy.clone()) };
+    let backlog = || Some("backlog".to_owned());
+    let [a, c] = parts[..] else { panic!("two parts") };
+    for (query, found) in [
+        (of(), vec![a, c]),
+        (TaskQuery { newest_first: true, limit: 1, ..of() }, vec![c]),
+        (TaskQuery { after: Some(a.id), ..of() }, vec![c]),
+        (TaskQuery { label: backlog(), ready: Some(true), ..of() }, vec![a, c]),
+        (TaskQuery { label: Some("done".into()), ..of() }, vec![]),
+        (TaskQuery { assignee: Some(None), scope: TaskScope::Open, ..of() }, vec![a, c]),
+        (TaskQuery { parent: Some(a), ..of() }, vec![]),
+    ] {
+        let rows = f.store.tasks(query.clone()).await.unwrap();
+        let ids: Vec<_> = rows.iter().map(|row| row.task.id).collect();
+        assert_eq!(ids, found, "{query:?}");
+    }
 }
 
 async fn a_parent_is_changed_and_never_a_circle(f: Fixture) {

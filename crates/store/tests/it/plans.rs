@@ -212,18 +212,9 @@ async fn reads(f: &Fixture) -> Vec<(String, BTreeSet<String>)> {
     read!(epic_tasks(parts), "");
     for label in ["todo", "in_review"] {
         let tasks = TaskQuery {
-            project: f.home.project.id,
             label: Some(label.into()),
-            assignee: None,
-            ready: None,
-            blocked: false,
-            scope: TaskScope::Every,
-            execution: None,
-            policy: policy.clone(),
-            after: None,
-            newest_first: false,
-            as_work: None,
             limit,
+            ..TaskQuery::of(f.home.project.id, policy.clone())
         };
         read!(tasks(tasks), label);
     }
@@ -264,7 +255,7 @@ async fn reads(f: &Fixture) -> Vec<(String, BTreeSet<String>)> {
     read!(events(events), "");
     read!(days(org, 0), "");
     read!(days_attributed(org, 10, 60), "");
-    for query in task_queries(f) {
+    for query in task_queries(f, root) {
         let about = format!("{query:?}");
         read!(tasks(query), about);
     }
@@ -379,7 +370,7 @@ async fn reads(f: &Fixture) -> Vec<(String, BTreeSet<String>)> {
 }
 
 /// Every filter and order of the list of tasks.
-fn task_queries(f: &Fixture) -> Vec<TaskQuery> {
+fn task_queries(f: &Fixture, task: TaskId) -> Vec<TaskQuery> {
     let of = || TaskQuery { limit: 50, ..TaskQuery::of(f.home.project.id, f.policy.clone()) };
     let work = Some(AsWork { after_priority: None });
     let label = |label: &str| Some(label.to_owned());
@@ -391,6 +382,10 @@ fn task_queries(f: &Fixture) -> Vec<TaskQuery> {
         TaskQuery { ready: Some(true), as_work: work, ..of() },
         TaskQuery { ready: Some(false), ..of() },
         TaskQuery { blocked: true, ..of() },
+        TaskQuery { parent: Some(task), ..of() },
+        TaskQuery { parent: Some(task), scope: TaskScope::Open, ..of() },
+        TaskQuery { parent: Some(task), ready: Some(true), ..of() },
+        TaskQuery { parent: Some(task), label: label("done"), ..of() },
         TaskQuery { scope: TaskScope::Open, ..of() },
         TaskQuery { scope: TaskScope::Held, ..of() },
         TaskQuery { scope: TaskScope::Live, ..of() },

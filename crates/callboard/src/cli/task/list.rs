@@ -47,26 +47,26 @@ pub async fn cmd_task_list(context: &Context, args: TaskListArgs) -> Result<(), 
         Some(typed) => Some(open.task_id(typed).await?.id),
         None => None,
     };
+    let parent = match &args.epic {
+        Some(typed) => Some(open.task_id(typed).await?),
+        None => None,
+    };
     let filter = TaskFilter {
         label,
         assignee: args.assignee.map(|actor| (!actor.is_empty()).then_some(actor)),
         ready: args.ready.then_some(true),
         scope: if args.open { TaskScope::Open } else { TaskScope::Every },
         after,
+        parent,
         ..TaskFilter::default()
-    };
-    let epic = match &args.epic {
-        Some(typed) => Some(open.task_id(typed).await?),
-        None => None,
     };
     let search = args.search.map(|text| text.to_lowercase());
     let limit = args.limit as usize;
     let wanted = |row: &TaskRow| {
-        let has = |text: &String| row.task.title.to_lowercase().contains(text);
-        (epic.is_none() || row.task.parent == epic) && search.as_ref().is_none_or(has)
+        search.as_ref().is_none_or(|text| row.task.title.to_lowercase().contains(text))
     };
-    // Every row of a list without a text or an epic is wanted.
-    let page = if epic.is_none() && search.is_none() { PAGE.min(limit + 1) } else { PAGE };
+    // Every row of a list without a text is wanted.
+    let page = if search.is_none() { PAGE.min(limit + 1) } else { PAGE };
     let (rows, more) = collect(&open, filter, (page, limit), wanted).await?;
     open.print_rows(&rows, more).await?;
     if rows.it.is_empty() && !context.out.json {

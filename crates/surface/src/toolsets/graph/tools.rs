@@ -6,7 +6,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::task::attempt::Health;
 use callboard_engine::{
-    AsWork, At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter, TaskScope,
+    AsWork, At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,14 +61,12 @@ pub(super) async fn list(call: &Call<'_>, args: TaskListRequest) -> Reply {
         label: args.status.map(|word| label(call, &word)).transpose()?,
         assignee: args.assignee.map(|actor| (!actor.is_empty()).then_some(actor)),
         ready: args.ready,
-        blocked: false,
-        scope: TaskScope::Every,
         execution: args.execution.map(Into::into),
         after: after.map(|(_, id)| id),
-        newest_first: false,
         as_work: as_work.then_some(AsWork { after_priority }),
         // One more than a page, to know whether there is a next page.
         limit: size.limit + 1,
+        ..TaskFilter::default()
     };
     let rows = call.engine.task_list(call.op, filter).await?;
     let policy = call.engine.policy();
