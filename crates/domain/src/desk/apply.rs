@@ -321,10 +321,10 @@ impl Desk {
     }
 }
 
-/// Inserts a pull request, or replaces the known one.
+/// Inserts a pull request, or replaces the known one, which keeps its time of creation.
 fn put(pulls: &mut Vec<Pull>, pull: &Pull) {
     match pulls.iter_mut().find(|known| known.is(pull)) {
-        Some(known) => *known = pull.clone(),
+        Some(known) => *known = Pull { created_at: known.created_at, ..pull.clone() },
         None => pulls.push(pull.clone()),
     }
 }
