@@ -7,18 +7,21 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::command::{Command, TaskCreate};
+use callboard_domain::desk::Desk;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, RetryKey};
+use callboard_domain::review::{ReviewComment, ReviewCommentId};
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::transfer::{Address, LEFT_OUT, transfer};
 use callboard_store::{
-    Applied, ApplyError, CrewStore, EventQuery, Home, Op, OrgStore, Place, RunStore, Store,
+    Applied, ApplyError, EventQuery, Home, Op, OrgStore, Place, ReviewStore, ReviewerOf, Store,
 };
 use serde_json::json;
 
+use crate::compare::{lines, rows_kept, same};
 use crate::desk::DeskBoard;
 use crate::heard::{self, AllHeard, LastHeard};
 use crate::office::{Kind, Office, actor};
@@ -46,6 +49,8 @@ enum Act {
     Restart,
     /// Commands that share a commit.
     Apply(Vec<Op>),
+    /// A reviewer keeps a draft. No command does that, so the desk takes the draft of SQLite's answer; a command sends it.
+    Draft(ReviewerOf, ReviewCommentId, ReviewComment),
 }
 
 /// Whether PostgreSQL takes the numbers of new rows from a sequence.
@@ -112,6 +117,10 @@ impl Boards {
                 self.restart().await;
                 return Ok(Vec::new());
             }
+            Act::Draft(of, id, comment) => {
+                self.draft(of, *id, comment).await?;
+                return Ok(Vec::new());
+            }
             Act::Apply(ops) => ops,
         };
         let now = self.sqlite().now();
@@ -144,6 +153,26 @@ impl Boards {
         Ok(sqlite)
     }
 
+    async fn draft(
+        &mut self,
+        of: &ReviewerOf,
+        id: ReviewCommentId,
+        comment: &ReviewComment,
+    ) -> Result<(), String> {
+        let put = self.sqlite().review_draft_put(of.clone(), id, comment.clone()).await;
+        let kept = judged(put)?;
+        let Desk { rows, touched, .. } = &mut self.desk.desk;
+        let is_sent = touched.comments_sent.iter().any(|sent| sent.id == id);
+        let is_room = rows.visible(of.task).is_some() && !is_sent;
+        same("whether there is room for a draft", &is_room, &kept.is_ok())?;
+        if let Some(postgres) = &self.postgres {
+            let put = postgres.review_draft_put(of.clone(), id, comment.clone()).await;
+            same("the drafts of SQLite and PostgreSQL", &kept, &judged(put)?)?;
+        }
+        rows.drafts.extend(kept.ok().map(|draft| (id, draft)));
+        Ok(())
+    }
+
     /// As PostgreSQL does it with these commands, but without the gaps that refused and repeated ones leave in its numbers:
     /// the desk and SQLite have none.
     async fn one_by_one(&self, postgres: &PostgresStore, ops: &[Op]) -> Result<Vec<Said>, String> {
@@ -167,7 +196,7 @@ impl Boards {
         let all = EventQuery { limit: usize::MAX, ..EventQuery::default() };
         let events = self.sqlite().events(all.clone()).await.unwrap();
         same("the events of the desk and SQLite", &self.desk.events, &events)?;
-        self.compare_rows().await?;
+        rows_kept(&self.desk.desk, self.sqlite(), ORG).await?;
         let heard = heard::ended(self.folder.path());
         same("the last heartbeats of the desk and SQLite", &self.heard.sqlite, &heard)?;
         same("the findings of SQLite", &self.sqlite().verify().await.unwrap(), &Vec::new())?;
@@ -197,45 +226,6 @@ impl Boards {
         heard::forget(folder.path());
         (rows(folder.path()), heard)
     }
-
-    async fn compare_rows(&self) -> Result<(), String> {
-        let (desk, store) = (&self.desk.desk.rows, self.sqlite());
-        for (id, task) in &desk.tasks {
-            let record = store.task(ORG, *id).await.unwrap();
-            same("whether a task is there", &task.removed_at.is_none(), &record.is_some())?;
-            if let Some(record) = record {
-                same("a task", &task.task, &record.task)?;
-                same("a body", &task.body, &record.body)?;
-                same("deps", &desk.deps_of(task), &record.deps)?;
-                let entries: Vec<_> = task.entries.iter().map(|row| row.entry.clone()).collect();
-                same("a history", &entries, &record.entries)?;
-            }
-        }
-        for (id, attempt) in &desk.attempts {
-            same("an attempt", &Some(attempt.clone()), &store.attempt(ORG, *id).await.unwrap())?;
-        }
-        for (id, job) in &desk.jobs {
-            same("a job", &Some(job.clone()), &store.job(ORG, *id).await.unwrap())?;
-        }
-        for (id, run) in &desk.runs {
-            let found = store.run(ORG, *id).await.unwrap().map(|seen| seen.record.run);
-            same("a run", &Some(run.clone()), &found)?;
-        }
-        for (id, comment) in &desk.comments {
-            let known = desk.comment(*id).map(|_| comment.clone());
-            same("a comment", &known, &store.comment(ORG, *id).await.unwrap())?;
-        }
-        for (id, entry) in &desk.knowledge {
-            same("an entry", &Some(entry.clone()), &store.knowledge(ORG, *id).await.unwrap())?;
-        }
-        for (id, plan) in &desk.org.plans {
-            same("a plan", &Some(plan.clone()), &store.plan(ORG, *id).await.unwrap())?;
-        }
-        for agent in &desk.crew.agents {
-            same("an agent", &Some(agent.clone()), &store.agent(ORG, &agent.id).await.unwrap())?;
-        }
-        Ok(())
-    }
 }
 
 /// The tables that a move carries; the others are each database's own.
@@ -245,12 +235,15 @@ fn shared(mut rows: Rows) -> Rows {
 }
 
 fn said(verdicts: Vec<Result<Applied, ApplyError>>) -> Result<Vec<Said>, String> {
-    let said = |verdict| match verdict {
+    verdicts.into_iter().map(judged).collect()
+}
+
+fn judged<T>(verdict: Result<T, ApplyError>) -> Result<Result<T, Refusal>, String> {
+    match verdict {
         Ok(applied) => Ok(Ok(applied)),
         Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
         Err(ApplyError::Store(error)) => Err(format!("a store failed: {error}")),
-    };
-    verdicts.into_iter().map(said).collect()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -274,24 +267,6 @@ fn alike(a: &str, b: &str, one: String, two: String, about: &impl Debug) -> Resu
         return Ok(());
     }
     Err(format!("{a} (-) and {b} (+) answer {about:?} differently:\n{}", lines(&one, &two)))
-}
-
-fn same<T: Debug + PartialEq>(what: &str, one: &T, two: &T) -> Result<(), String> {
-    if one == two {
-        return Ok(());
-    }
-    let (one, two) = (format!("{one:#?}"), format!("{two:#?}"));
-    Err(format!("{what} differ:\n{}", lines(&one, &two)))
-}
-
-/// The lines of two texts from the first that differs on.
-fn lines(one: &str, two: &str) -> String {
-    let at = one.lines().zip(two.lines()).take_while(|(a, b)| a == b).count();
-    let part = |sign: &str, text: &str| {
-        let lines = text.lines().skip(at.saturating_sub(3)).take(12);
-        lines.map(|line| format!("{sign} {line}\n")).collect::<String>()
-    };
-    part("-", one) + &part("+", two)
 }
 
 /// The random acts of a round.
@@ -364,6 +339,9 @@ impl Author {
     }
 
     fn act(&mut self, desk: &mut DeskBoard) -> Act {
+        if let Some((task, author, id, comment)) = self.office.draft() {
+            return Act::Draft(ReviewerOf { org: self.org.clone(), task, author }, id, comment);
+        }
         let rng = &mut self.office.rng;
         match rng.below(100) {
             0 => Act::Restart,
@@ -494,6 +472,7 @@ fn shown(act: &Act) -> String {
     match act {
         Act::Advance(ms) => format!("advance {ms} ms"),
         Act::Restart => "restart".into(),
+        Act::Draft(of, id, comment) => format!("{of:?} drafts {id:?} {comment:?}"),
         Act::Apply(ops) => {
             let op = |op: &Op| {
                 let key = op.retry_key.as_ref().map_or("", |key| key.key());

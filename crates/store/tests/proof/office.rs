@@ -26,6 +26,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::pulls::LOCAL;
 use callboard_domain::relay::{FailReason, RunVerdict};
 use callboard_domain::review::mark::ReviewMark;
+use callboard_domain::review::{DiffSide, ReviewComment, ReviewCommentId};
 use callboard_domain::rights::AgentType;
 use callboard_domain::runs::delivery::{Receipt, Topic, Webhook};
 use callboard_domain::runs::job::{JobId, JobKind};
@@ -118,6 +119,11 @@ pub fn actor(name: &str) -> Actor {
     name.parse().unwrap()
 }
 
+/// Every actor that may have drafts.
+pub fn authors() -> impl Iterator<Item = Actor> {
+    ACTORS.iter().map(|name| actor(name))
+}
+
 fn agent_id(name: &str) -> AgentId {
     AgentId::parse(name).unwrap()
 }
@@ -133,6 +139,8 @@ struct SeenJob {
 
 pub struct Office {
     pub rng: Rng,
+    /// Chooses comments on lines.
+    reviews: Rng,
     pub project: i64,
     pub prefix: Prefix,
     pub now: Timestamp,
@@ -152,6 +160,8 @@ pub struct Office {
     assigned: Option<(AgentId, TaskId)>,
     /// The run that asked last.
     asking: Option<JobId>,
+    /// Drafts with their tasks and authors.
+    drafts: Vec<(TaskId, Actor, ReviewCommentId)>,
 }
 
 /// The newest rows are named most often, so that commands meet on them.
@@ -164,6 +174,7 @@ impl Office {
     pub fn new(seed: u64, project: i64, prefix: Prefix) -> Self {
         Self {
             rng: Rng::of(seed),
+            reviews: Rng::of(!seed),
             project,
             prefix,
             now: Timestamp(0),
@@ -180,6 +191,7 @@ impl Office {
             epic: None,
             assigned: None,
             asking: None,
+            drafts: Vec::new(),
         }
     }
 
@@ -284,6 +296,53 @@ impl Office {
             (job.tries, job.fence) = (job.tries.saturating_sub(1), job.fence.saturating_sub(1));
         }
         job
+    }
+
+    /// A draft of a review now and then, sometimes the change of a known one. Most are of the actor that decides reviews.
+    pub fn draft(&mut self) -> Option<(TaskId, Actor, ReviewCommentId, ReviewComment)> {
+        let rng = &mut self.reviews;
+        if !rng.percent(4) {
+            return None;
+        }
+        let known = newest(rng, &self.drafts).cloned();
+        let (task, author, id) = match known.filter(|_| rng.percent(25)) {
+            Some(known) => known,
+            None => {
+                let task = newest(rng, &self.tasks).copied();
+                let author = if rng.percent(80) { "human:ana" } else { rng.name(&ACTORS) };
+                let unknown = TaskId { id: Id(7), prefix: self.prefix };
+                (task.unwrap_or(unknown), actor(author), ReviewCommentId(self.id()))
+            }
+        };
+        self.drafts.push((task, author.clone(), id));
+        Some((task, author, id, self.review_comment()))
+    }
+
+    fn review_comment(&mut self) -> ReviewComment {
+        let rng = &mut self.reviews;
+        let first_line = 1 + rng.below(9) as u32;
+        ReviewComment {
+            path: rng.name(&["a.rs", "b/c.rs"]).to_owned(),
+            side: *rng.pick(&[DiffSide::Old, DiffSide::New]),
+            first_line,
+            last_line: first_line + rng.below(3) as u32,
+            blob: "c0ffee".into(),
+            quote: rng.name(&TEXTS).to_owned(),
+            text: rng.name(&TEXTS[..4]).to_owned(),
+        }
+    }
+
+    /// The comments that go along with a rejection.
+    pub fn sends(&mut self) -> ReviewSends {
+        let own = self.reviews.percent(40);
+        ReviewSends {
+            comments: own
+                .then(|| (ReviewCommentId(self.id()), self.review_comment()))
+                .into_iter()
+                .collect(),
+            drafts: self.reviews.percent(60),
+            head: self.reviews.percent(50).then(|| "c0ffee".into()),
+        }
     }
 
     fn agent(&mut self) -> AgentId {
@@ -832,7 +891,7 @@ impl Office {
                 feedback: self.text(),
                 checked: self.checked(task),
                 work: self.work(),
-                sends: ReviewSends::default(),
+                sends: self.sends(),
                 seen: ReviewMark::default(),
             }),
             Kind::ReviewClear => Command::ReviewClear {

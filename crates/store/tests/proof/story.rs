@@ -1,15 +1,17 @@
 //! Stories: commands in order, of which each needs those before it. Chance alone hardly gives them. Half of the rounds begin
 //! with the work of a crew from its epic to feedback on a task, the others with sessions from their begin to their end;
-//! random commands come between.
+//! then a review that sends work back twice. Random commands come between.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::command::{
     AgentAdd, AttemptBegin, Command, CrewAssign, CrewMove, CrewReturn, EpicMove, EpicTaskAdd,
-    TaskCreate,
+    ReviewDecide, ReviewVerdict, TaskCreate,
 };
 use callboard_domain::crew::state::{EpicState, TaskState};
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::ids::AttemptId;
+use callboard_domain::policy::Phase;
+use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::rights::AgentType;
 use callboard_domain::task::attempt::AttemptKind;
 
@@ -147,5 +149,38 @@ pub fn sessions(office: &mut Office) -> Vec<(Actor, Command)> {
             end,
         ]);
     }
-    steps.into_iter().map(|step| (actor("agent:w1"), step)).collect()
+    let reviewed = review(office);
+    steps.into_iter().map(|step| (actor("agent:w1"), step)).chain(reviewed).collect()
+}
+
+/// Work that is handed over and sent back with comments, twice.
+fn review(office: &mut Office) -> Vec<(Actor, Command)> {
+    let (worker, reviewer, task) = (actor("agent:w1"), actor("human:ana"), office.new_task_id());
+    let create = TaskCreate {
+        task,
+        title: "to be reviewed".into(),
+        parent: None,
+        deps: Vec::new(),
+        checks: Vec::new(),
+        reference: None,
+        verification: None,
+        is_plan: false,
+        ..office.create()
+    };
+    let mut steps = vec![(worker.clone(), Command::TaskCreate(create))];
+    for _ in 0..2 {
+        let reject = ReviewDecide {
+            task,
+            verdict: ReviewVerdict::Reject { to: Phase::Initial },
+            feedback: "more".into(),
+            checked: None,
+            work: None,
+            sends: office.sends(),
+            seen: ReviewMark::default(),
+        };
+        let request = Command::ReviewRequest { task, summary: "done".into() };
+        steps.push((worker.clone(), request));
+        steps.push((reviewer.clone(), Command::ReviewDecide(reject)));
+    }
+    steps
 }
