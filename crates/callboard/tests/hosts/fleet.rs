@@ -228,6 +228,11 @@ impl Client<'_> {
         self.ask(op, "update_task_status", beat, &format!("{} {text}", self.actor))
     }
 
+    fn read(&self, task: &str) -> Result<Value, Value> {
+        let op = Op::Read { task: task.to_owned() };
+        self.ask(op, "get_task", json!({"taskId": task}), "")
+    }
+
     pub fn close(&self, task: &str, fence: u64, key: &str) -> Result<Value, Value> {
         let op = Op::Close { task: task.to_owned(), fence: Some(fence) };
         let output = json!({"taskId": task, "output": key, "fence": fence});
@@ -255,8 +260,9 @@ impl Client<'_> {
         let url = format!("{}/mcp/execution", self.urls[0]);
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let arguments = json!({"taskId": task});
-            match known(call_at(&self.http, &url, "get_task", &arguments, "")) {
+            let (op, arguments) = (Op::Read { task: task.to_owned() }, json!({"taskId": task}));
+            let answer = || known(call_at(&self.http, &url, "get_task", &arguments, ""));
+            match self.fleet.history.record(&self.actor, &op, answer, || false) {
                 Some(Ok(seen)) if seen["holder"].is_null() => return,
                 _ => assert!(Instant::now() < deadline, "{task} is never free"),
             }
@@ -305,10 +311,12 @@ impl Client<'_> {
             self.ask(Op::Lease { task: owned() }, "claim_task", lease, &format!("{key} l"))?;
         let fence = lease["fence"].as_u64().expect("a fence");
         self.beat(task, fence, &format!("{key} beat"))?;
+        self.read(task)?;
         let hub = &self.fleet.hub;
         let op = Op::Depend { task: hub.clone(), dep: owned() };
         let dep = json!({"taskId": hub, "dependsOn": task});
         self.ask(op, "set_dependency", dep, &format!("{key} d"))?;
+        self.read(hub)?;
         self.close(task, fence, &format!("{key} end"))?;
         self.fleet.closed(task);
         Ok(())

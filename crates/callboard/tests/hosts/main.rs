@@ -17,6 +17,8 @@ mod net;
 #[allow(dead_code, reason = "the process tests use the rest")]
 mod peer;
 mod postgres;
+#[path = "../processes/reads.rs"]
+mod reads;
 #[path = "../../../store/tests/it/skipped.rs"]
 mod skipped;
 #[path = "../processes/violations.rs"]

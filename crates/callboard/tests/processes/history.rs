@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::violations::violations;
 
-/// A call that changes a task, or waits for the end of a task.
+/// A call that changes a task, reads it, or waits for its end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
     /// Titles are unique in a history.
@@ -40,9 +40,18 @@ pub enum Op {
         fence: u64,
         text: String,
     },
+    /// Gives a lease back, with a unique note.
+    Release {
+        task: String,
+        fence: u64,
+        text: String,
+    },
     Close {
         task: String,
         fence: Option<u64>,
+    },
+    Read {
+        task: String,
     },
     /// Returns when the task is closed.
     Wait {
@@ -59,14 +68,16 @@ impl Op {
             | Self::Claim { task }
             | Self::Lease { task }
             | Self::Beat { task, .. }
+            | Self::Release { task, .. }
             | Self::Close { task, .. }
+            | Self::Read { task }
             | Self::Wait { task } => Some(task),
         }
     }
 
     pub fn fence(&self) -> Option<u64> {
         match self {
-            Self::Beat { fence, .. } => Some(*fence),
+            Self::Beat { fence, .. } | Self::Release { fence, .. } => Some(*fence),
             Self::Close { fence, .. } => *fence,
             _ => None,
         }
@@ -80,10 +91,51 @@ pub enum Step {
     Ok {
         fence: Option<u64>,
     },
+    /// The answer to a read.
+    Read(Seen),
     /// A refusal: the call changed nothing.
     Fail(String),
     /// No answer, or an answer that leaves open whether the call was committed.
     Unknown,
+}
+
+/// What a read showed. Parts that the answer does not have are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub status: Option<String>,
+    /// The assignee, or the holder of the lease in an answer with a fence; `None` for nobody.
+    pub holder: Option<String>,
+    pub fence: Option<u64>,
+    pub deps: Option<BTreeSet<String>>,
+    /// The newest note; empty where there is none.
+    pub note: Option<String>,
+}
+
+impl Seen {
+    /// Reads the answer of `get` in graph's words, or of `get_task` in execution's.
+    fn of(answer: &Value) -> Self {
+        let text_of = |names: [&str; 2]| {
+            names.iter().find_map(|name| answer[name].as_str()).map(str::to_owned)
+        };
+        let deps = ["deps", "dependsOn"].iter().find_map(|name| answer[name].as_array());
+        let notes = |entry: &&Value| {
+            let did = entry["did"].as_str().unwrap_or_default();
+            ["note", "started", "heartbeat", "released"].contains(&did) && entry["text"].is_string()
+        };
+        // The answer has the newest entries. Where they are all without a note, the note may be among the others.
+        let entries = answer["provenance"].as_array();
+        let note = entries.map(|entries| entries.iter().rfind(notes));
+        let is_whole = answer["provenanceOmitted"].is_null();
+        Self {
+            status: answer["status"].as_str().map(str::to_owned),
+            holder: text_of(["assignee", "holder"]),
+            fence: answer["fence"].as_u64(),
+            deps: deps.map(|deps| deps.iter().map(id_of).collect()),
+            note: note
+                .filter(|note| note.is_some() || is_whole)
+                .map(|note| note.map_or_else(String::new, |entry| text(&entry["text"]))),
+        }
+    }
 }
 
 /// One line of a history. The order of lines is the order of the wall clock.
@@ -132,6 +184,7 @@ impl History {
             let answer = answer_of();
             let step = match &answer {
                 None => Step::Unknown,
+                Some(Ok(answer)) if matches!(op, Op::Read { .. }) => Step::Read(Seen::of(answer)),
                 Some(Ok(answer)) => Step::Ok { fence: answer["fence"].as_u64() },
                 Some(Err(refusal)) => Step::Fail(refusal["code"].to_string()),
             };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::history::{Entry, Logged, Op, Row, Step, Stored};
+use crate::history::{Entry, Logged, Op, Row, Seen, Step, Stored};
 use crate::violations::{Violation, WAKE_MAX, violations};
 
 struct Run {
@@ -31,6 +31,12 @@ impl Run {
         let seq = self.stored.log.len() as u64 + 1;
         let (actor, name, task) = (actor.to_owned(), name.to_owned(), task.to_owned());
         self.stored.log.push(Logged { seq, at: format!("{seq:03}"), actor, name, task, data });
+    }
+
+    /// What a read showed.
+    fn seen(&mut self, call: usize) -> &mut Seen {
+        let Step::Read(seen) = &mut self.end_of(call).step else { panic!("{call} is a read") };
+        seen
     }
 
     /// Writes an event again, at the end of the log.
@@ -88,23 +94,52 @@ fn close() -> Op {
     Op::Close { task: t("T1"), fence: None }
 }
 
-/// w1 loses the lease of T1 to w2, who closes it; T2 gets notes, a dep and an assignee.
+fn read(task: &str) -> Op {
+    Op::Read { task: t(task) }
+}
+
+/// An answer in execution's words.
+fn leased(holder: Option<&str>, fence: u64) -> Step {
+    Step::Read(Seen { holder: holder.map(t), fence: Some(fence), ..Seen::default() })
+}
+
+/// An answer in graph's words.
+fn shown(status: &str, holder: Option<&str>, deps: &[&str], note: &str) -> Step {
+    Step::Read(Seen {
+        status: Some(t(status)),
+        holder: holder.map(t),
+        fence: None,
+        deps: Some(deps.iter().map(|dep| t(dep)).collect()),
+        note: Some(t(note)),
+    })
+}
+
+/// w1 loses the lease of T1 to w2, who closes it; T2 gets notes, a dep and an assignee. ana reads both.
 fn good() -> Run {
     let mut run = Run { history: Vec::new(), stored: Stored::default() };
     run.call(0, "ana", Op::Create { title: t("A") }, OK);
     run.call(1, "ana", Op::Create { title: t("B") }, OK);
     run.call(2, "w1", Op::Lease { task: t("T1") }, Step::Ok { fence: Some(1) });
     run.call(3, "w1", beat(1, "b1"), OK);
+    run.call(14, "ana", read("T1"), shown("backlog", Some("w1"), &[], "b1"));
     run.call(4, "w2", Op::Lease { task: t("T1") }, refused());
     // Repeated under its retry key: one call.
     run.call(5, "w1", note("T2", "n1"), Step::Unknown);
     run.call(5, "w1", note("T2", "n1"), OK);
     run.call(6, "w2", note("T2", "n2"), Step::Unknown);
     run.call(7, "w1", Op::Depend { task: t("T2"), dep: t("T1") }, OK);
+    run.call(15, "ana", read("T2"), shown("backlog", None, &["T1"], "n1"));
+    // The lease is over by the clock. The log says that with the next lease.
+    run.call(16, "ana", read("T1"), leased(None, 1));
     run.call(8, "w2", Op::Lease { task: t("T1") }, Step::Ok { fence: Some(2) });
     run.call(9, "w1", beat(1, "b2"), refused());
     run.invoke(10, "w3", Op::Wait { task: t("T1") });
-    run.call(11, "w2", Op::Close { task: t("T1"), fence: Some(2) }, OK);
+    run.call(17, "ana", read("T1"), leased(Some("w2"), 2));
+    run.invoke(11, "w2", Op::Close { task: t("T1"), fence: Some(2) });
+    // Committed, but not acknowledged yet.
+    run.call(18, "ana", read("T1"), shown("done", Some("w2"), &[], "b1"));
+    run.call(19, "ana", read("T1"), shown("done", Some("w2"), &[], "b1"));
+    run.step(11, "w2", OK);
     run.step(10, "w3", OK);
     run.call(12, "w4", Op::Claim { task: t("T2") }, OK);
     run.call(13, "w2", Op::Claim { task: t("T2") }, refused());
@@ -149,7 +184,7 @@ type Case = (&'static str, fn(&mut Run), Violation);
 
 #[test]
 fn every_broken_promise_is_found() {
-    let cases: [Case; 20] = [
+    let cases: [Case; 25] = [
         (
             "the log has a gap",
             |run| run.stored.log.iter_mut().skip(4).for_each(|event| event.seq += 1),
@@ -254,6 +289,31 @@ fn every_broken_promise_is_found() {
             "a writer overwrote the set of another writer",
             |run| run.stored.rows[1].deps.clear(),
             Violation::LostUpdate { task: t("T2"), what: "deps" },
+        ),
+        (
+            "a read does not show an acknowledged note",
+            |run| run.seen(15).note = Some(t("")),
+            Violation::StaleRead { client: t("ana"), task: t("T2"), since: 7 },
+        ),
+        (
+            "a read does not show an acknowledged dep",
+            |run| run.seen(15).deps = Some([].into()),
+            Violation::StaleRead { client: t("ana"), task: t("T2"), since: 7 },
+        ),
+        (
+            "a read shows the holder before an acknowledged lease",
+            |run| run.end_of(17).step = leased(Some("w1"), 1),
+            Violation::StaleRead { client: t("ana"), task: t("T1"), since: 9 },
+        ),
+        (
+            "a read shows what was before an earlier read",
+            |run| run.end_of(19).step = shown("backlog", Some("w2"), &[], "b1"),
+            Violation::StaleRead { client: t("ana"), task: t("T1"), since: 12 },
+        ),
+        (
+            "a read does not find a task that is there",
+            |run| run.end_of(14).step = refused(),
+            Violation::StaleRead { client: t("ana"), task: t("T1"), since: 5 },
         ),
         (
             "a wait goes on after the change",

@@ -1,7 +1,8 @@
 //! The server is killed again and again while many clients write. An acknowledged write exists, once; an unacknowledged
 //! one may exist, but not twice. Deps and notes of one task that all clients add to are a set, and a leased task is a
-//! register with fences.
+//! register with fences. Clients contend for a few registers. Reads show what was acknowledged before they began.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,8 @@ const CLIENTS: usize = 16;
 const KILLS: usize = 50;
 /// Deps that each client adds to the shared task, which can have 100.
 const DEPS: usize = 5;
+/// Tasks that clients lease from one another.
+const CONTESTED: usize = 4;
 
 /// The server's current address; clients that lost it wait here for the next one, unless the server stays where it is.
 #[derive(Default)]
@@ -112,6 +115,13 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
     check(board.path(), &acknowledged);
 }
 
+/// Tasks that every client writes to.
+struct SharedTasks {
+    /// Its notes and deps are a set.
+    hub: String,
+    contested: Vec<String>,
+}
+
 /// Makes the tasks and starts the clients. Each returns the words of its acknowledged writes.
 pub fn begin(shared: &Arc<Shared>, mut maker: Peer) -> Vec<JoinHandle<Vec<String>>> {
     let mut make = |title: String| {
@@ -120,12 +130,16 @@ pub fn begin(shared: &Arc<Shared>, mut maker: Peer) -> Vec<JoinHandle<Vec<String
         let made = shared.history.record("human:ana", &op, answer, || false);
         made.unwrap().unwrap()["id"].as_str().unwrap().to_owned()
     };
-    let hub = make("of all clients".into());
+    let shared_tasks = SharedTasks {
+        hub: make("of all clients".into()),
+        contested: (0..CONTESTED).map(|n| make(format!("contested {n}"))).collect(),
+    };
+    let shared_tasks = Arc::new(shared_tasks);
     let tasks: Vec<String> = (0..CLIENTS).map(|n| make(format!("of client {n}"))).collect();
     drop(maker);
     let clients = tasks.into_iter().enumerate().map(|(n, task)| {
-        let (shared, hub) = (shared.clone(), hub.clone());
-        std::thread::spawn(move || write_until_stopped(n, &task, &hub, &shared))
+        let (shared, shared_tasks) = (shared.clone(), shared_tasks.clone());
+        std::thread::spawn(move || write_until_stopped(n, &task, &shared_tasks, &shared))
     });
     clients.collect()
 }
@@ -161,70 +175,140 @@ pub fn stored(folder: &Path, global: &[&str]) -> Stored {
     })
 }
 
-/// Writes of every kind in turn, each under its own retry key; repeats a call until it is answered. Returns the words of
-/// the notes and the new tasks.
-fn write_until_stopped(client: usize, task: &str, hub: &str, shared: &Shared) -> Vec<String> {
-    let (actor, agent) = (format!("agent:w{client}"), agent());
-    let place = std::cell::RefCell::new(shared.address.newer_than(0));
-    let ask = |path: &str, op: Op, tool: &str, arguments: Value, key: &str| {
+/// Calls of one client, each write under its own retry key.
+struct Client<'s> {
+    actor: String,
+    agent: ureq::Agent,
+    place: RefCell<(u64, String)>,
+    shared: &'s Shared,
+}
+
+impl Client<'_> {
+    /// Repeats a call until it is answered. An empty key is none.
+    fn try_to(
+        &self,
+        path: &str,
+        op: Op,
+        tool: &str,
+        arguments: Value,
+        key: &str,
+    ) -> Result<Value, Value> {
         let answer = || {
-            let url = format!("{}/mcp{path}?actor={actor}", place.borrow().1);
-            shared.known(call_at(&agent, &url, tool, &arguments, key))
+            let url = format!("{}/mcp{path}?actor={}", self.place.borrow().1, self.actor);
+            self.shared.known(call_at(&self.agent, &url, tool, &arguments, key))
         };
         let again = || {
-            let seen = place.borrow().0;
-            place.replace(shared.address.newer_than(seen));
+            let seen = self.place.borrow().0;
+            self.place.replace(self.shared.address.newer_than(seen));
             true
         };
-        let answer = shared.history.record(&actor, &op, answer, again).expect("repeated");
+        self.shared.history.record(&self.actor, &op, answer, again).expect("repeated")
+    }
+
+    /// A write that nothing refuses.
+    fn ask(&self, path: &str, op: Op, tool: &str, arguments: Value, key: &str) -> Value {
+        let answer = self.try_to(path, op, tool, arguments, key);
         let answer = answer.unwrap_or_else(|refusal| panic!("refused: {refusal}"));
-        shared.acknowledge();
+        self.shared.acknowledge();
         answer
-    };
+    }
+
+    /// Reads a task in the words of graph, or of execution, which show the fence.
+    fn read(&self, task: &str, with_fence: bool) {
+        let op = Op::Read { task: task.to_owned() };
+        let read = match with_fence {
+            true => self.try_to("/execution", op, "get_task", json!({"taskId": task}), ""),
+            false => self.try_to("", op, "get", json!({"id": task}), ""),
+        };
+        read.unwrap_or_else(|refusal| panic!("refused: {refusal}"));
+    }
+
+    fn beat(&self, task: &str, fence: u64, text: &str) {
+        let op = Op::Beat { task: task.to_owned(), fence, text: text.to_owned() };
+        let beat = json!({"taskId": task, "status": "in_progress", "note": text, "fence": fence});
+        self.ask("/execution", op, "update_task_status", beat, text);
+    }
+
+    /// Leases a task that other clients lease, too, writes to it and gives it back. Returns the words of its notes; none
+    /// if another client has the task.
+    fn contend(&self, task: &str, words: &str) -> Vec<String> {
+        let op = Op::Lease { task: task.to_owned() };
+        let lease = json!({"taskId": task});
+        let leased = match self.try_to("/execution", op, "claim_task", lease, words) {
+            Ok(leased) => leased,
+            Err(refusal) => {
+                assert_eq!(refusal["code"], "task.already_claimed", "{refusal}");
+                return Vec::new();
+            }
+        };
+        self.shared.acknowledge();
+        let fence = leased["fence"].as_u64().expect("a fence");
+        let [beat, text] = ["beat", "back"].map(|what| format!("{words}/{what}"));
+        self.beat(task, fence, &beat);
+        self.read(task, true);
+        let op = Op::Release { task: task.to_owned(), fence, text: text.clone() };
+        let back = json!({"taskId": task, "status": "ready", "note": text, "fence": fence});
+        self.ask("/execution", op, "update_task_status", back, &text);
+        vec![beat, text]
+    }
+}
+
+/// Writes of every kind in turn, with reads between them. Returns the words of the notes and the new tasks.
+fn write_until_stopped(n: usize, task: &str, all: &SharedTasks, shared: &Shared) -> Vec<String> {
+    let place = RefCell::new(shared.address.newer_than(0));
+    let client = Client { actor: format!("agent:w{n}"), agent: agent(), place, shared };
     let own = || task.to_owned();
     let lease = json!({"taskId": task});
-    let key = format!("{client} lease");
-    let leased = ask("/execution", Op::Lease { task: own() }, "claim_task", lease, &key);
+    let key = format!("{n} lease");
+    let leased = client.ask("/execution", Op::Lease { task: own() }, "claim_task", lease, &key);
     let fence = leased["fence"].as_u64().expect("a fence");
     let (mut acknowledged, mut made) = (Vec::new(), String::new());
-    for n in 0.. {
+    for turn in 0.. {
         if shared.stop.load(Ordering::SeqCst) {
             break;
         }
-        let words = format!("{client}/{n}");
+        let words = format!("{n}/{turn}");
         let text = words.clone();
-        match n % 7 {
+        let (round, step) = (turn / 9, turn % 9);
+        match step {
             0 => {
                 let op = Op::Create { title: text.clone() };
-                let answer = ask("", op, "create", json!({"title": text}), &words);
+                let answer = client.ask("", op, "create", json!({"title": text}), &words);
                 made = answer["id"].as_str().expect("an id").to_owned();
                 acknowledged.push(words);
             }
-            1 if n / 7 < DEPS => {
-                let op = Op::Depend { task: hub.to_owned(), dep: made.clone() };
-                let arguments = json!({"taskId": hub, "dependsOn": made});
-                ask("/execution", op, "set_dependency", arguments, &words);
+            1 if round < DEPS => {
+                let op = Op::Depend { task: all.hub.clone(), dep: made.clone() };
+                let arguments = json!({"taskId": all.hub, "dependsOn": made});
+                client.ask("/execution", op, "set_dependency", arguments, &words);
             }
             2 => {
-                let op = Op::Beat { task: own(), fence, text: text.clone() };
-                let beat = json!(
-                    {"taskId": task, "status": "in_progress", "note": text, "fence": fence}
-                );
-                ask("/execution", op, "update_task_status", beat, &words);
+                client.beat(task, fence, &text);
                 acknowledged.push(words);
             }
             3 => {
                 let op = Op::Claim { task: made.clone() };
-                ask("", op, "claim", json!({"id": made}), &words);
+                client.ask("", op, "claim", json!({"id": made}), &words);
             }
             4 => {
                 let op = Op::Close { task: made.clone(), fence: None };
-                ask("", op, "transition", json!({"id": made, "to": "done"}), &words);
+                client.ask("", op, "transition", json!({"id": made, "to": "done"}), &words);
             }
-            n => {
-                let place = if n == 5 { hub } else { task };
+            5 => {
+                let task = &all.contested[(n + round) % CONTESTED];
+                acknowledged.extend(client.contend(task, &words));
+            }
+            6 => {
+                let others = &all.contested[(n + round + 1) % CONTESTED];
+                let read = [&all.hub, &made, others, &own()][round % 4].clone();
+                client.read(&read, round % 2 == 0);
+            }
+            step => {
+                let place = if step == 7 { &all.hub } else { task };
                 let op = Op::Note { task: place.to_owned(), text: text.clone() };
-                ask("", op, "note", json!({"id": place, "text": text}), &words);
+                client.read(place, false);
+                client.ask("", op, "note", json!({"id": place, "text": text}), &words);
+                client.read(place, false);
                 acknowledged.push(words);
             }
         }

@@ -41,6 +41,7 @@ mod pages;
 mod peer;
 mod questions;
 mod race;
+mod reads;
 mod relay;
 mod review_comments;
 mod rights;

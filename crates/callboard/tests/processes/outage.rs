@@ -116,18 +116,9 @@ struct Client {
 
 impl Client {
     /// Records a call of the history and repeats it under one key until it is answered.
-    fn write(&self, op: &Op, tool: &str, arguments: Value, key: &str) -> Result<Value, Value> {
+    fn ask(&self, op: &Op, tool: &str, arguments: Value, key: &str) -> Result<Value, Value> {
         let answer = || self.try_once(tool, &arguments, key);
         self.shared.history.record(&self.actor, op, answer, || self.again()).expect("repeated")
-    }
-
-    fn read(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
-        loop {
-            match self.try_once(tool, &arguments, "") {
-                None => drop(self.again()),
-                Some(answered) => return answered,
-            }
-        }
     }
 
     /// `None` when the database is away, which is the only accepted failure.
@@ -160,7 +151,7 @@ impl Client {
             let title = format!("{client}/{round}");
             let create = Op::Create { title: title.clone() };
             let new = json!({"title": title});
-            let made = self.write(&create, "create", new, &format!("{title} new"));
+            let made = self.ask(&create, "create", new, &format!("{title} new"));
             let id = made.unwrap()["id"].as_str().unwrap().to_owned();
             let wanted = self.shared.note(|seen| {
                 seen.by_server[self.server] += 1;
@@ -173,7 +164,7 @@ impl Client {
             }
             let claim = Op::Claim { task: wanted.clone() };
             let key = format!("{title} claim");
-            match self.write(&claim, "claim", json!({"id": wanted}), &key) {
+            match self.ask(&claim, "claim", json!({"id": wanted}), &key) {
                 Ok(task) => assert_eq!(task["assignee"], self.actor),
                 Err(refusal) => {
                     assert_eq!(refusal["code"], "ALREADY_CLAIMED", "{refusal}");
@@ -181,11 +172,12 @@ impl Client {
                 }
             }
             self.shared.note(|seen| seen.claimed.push((wanted.clone(), self.actor.clone())));
-            let read = self.read("get", json!({"id": wanted})).unwrap();
+            let op = Op::Read { task: wanted.clone() };
+            let read = self.ask(&op, "get", json!({"id": wanted}), "").unwrap();
             assert_eq!(read["assignee"], self.actor, "who won it has it");
             let op = Op::Close { task: wanted.clone(), fence: None };
             let close = json!({"id": wanted, "to": "done"});
-            let closed = self.write(&op, "transition", close, &format!("{title} done")).unwrap();
+            let closed = self.ask(&op, "transition", close, &format!("{title} done")).unwrap();
             assert_eq!(closed["status"], "done");
             self.shared.note(|seen| {
                 seen.by_server[self.server] += 2;

@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::history::{Entry, Logged, Op, Row, Step, Stored, id_of, text};
+use crate::reads;
 
 /// The longest time between the acknowledgement of a change and the end of a wait for that change. Processes that
 /// missed a notification look at the log once a second.
@@ -80,6 +81,12 @@ pub enum Violation {
         task: String,
         what: &'static str,
     },
+    /// A read shows no state of its task that is as new as event `since`, which the client of another call knew before.
+    StaleRead {
+        client: String,
+        task: String,
+        since: u64,
+    },
     /// A wait went on although the change it waited for was acknowledged.
     NotWoken {
         client: String,
@@ -94,13 +101,13 @@ impl fmt::Display for Violation {
 }
 
 /// One call with all its tries.
-struct Call {
-    client: String,
-    op: Op,
+pub struct Call {
+    pub client: String,
+    pub op: Op,
     /// Positions in the history: the first invocation, and the end if it is known.
-    invoked: usize,
-    ended: Option<usize>,
-    end: Step,
+    pub invoked: usize,
+    pub ended: Option<usize>,
+    pub end: Step,
     was_unknown: bool,
     invoked_at: Duration,
     ended_at: Duration,
@@ -122,7 +129,8 @@ fn calls(history: &[Entry]) -> Vec<Call> {
             });
         } else if let Some(call) = calls.get_mut(&entry.call) {
             // A refusal says nothing about an earlier try of the call that may still be on its way.
-            let is_settled = !call.was_unknown || matches!(entry.step, Step::Ok { .. });
+            let is_answer = matches!(entry.step, Step::Ok { .. } | Step::Read(_));
+            let is_settled = !call.was_unknown || is_answer;
             call.was_unknown |= entry.step == Step::Unknown;
             call.end = if is_settled { entry.step.clone() } else { Step::Unknown };
             call.ended = Some(position);
@@ -155,9 +163,11 @@ fn made_by(client: &str, op: Op) -> (String, Op) {
 /// The effect of a call that is committed. A lease has its own rule: the log names its fence.
 fn expected(op: &Op) -> Option<Op> {
     match op.clone() {
-        Op::Beat { task, text, .. } => Some(Op::Note { task, text }),
+        Op::Beat { task, text, .. } | Op::Release { task, text, .. } => {
+            Some(Op::Note { task, text })
+        }
         Op::Close { task, .. } => Some(Op::Close { task, fence: None }),
-        Op::Lease { .. } | Op::Wait { .. } => None,
+        Op::Lease { .. } | Op::Read { .. } | Op::Wait { .. } => None,
         op => Some(op),
     }
 }
@@ -178,6 +188,7 @@ pub fn violations(history: &[Entry], stored: &Stored) -> Vec<Violation> {
     found.extend(leases(&calls, &stored.log));
     found.extend(terms(&calls, &effects, &stored.log));
     found.extend(order(&calls, &effects));
+    found.extend(reads::stale(&calls, &acknowledged(&calls, &effects, &stored.log), &stored.log));
     found.extend(rows(stored));
     found.extend(wakes(&calls));
     found
@@ -211,7 +222,7 @@ fn once(calls: &[Call], effects: &HashMap<(String, Op), Vec<u64>>) -> Vec<Violat
             Step::Unknown | Step::Invoke(_) if is_set => *unknown = 1 - *acknowledged,
             Step::Ok { .. } => *acknowledged += 1,
             Step::Unknown | Step::Invoke(_) => *unknown += 1,
-            Step::Fail(_) => {}
+            Step::Fail(_) | Step::Read(_) => {}
         }
     }
     let judge = |((client, op), (acknowledged, unknown)): ((String, Op), (usize, usize))| {
@@ -354,20 +365,45 @@ fn by_effect(calls: &[Call]) -> BTreeMap<(String, Op), Vec<&Call>> {
     groups
 }
 
+/// The writes to tasks with one call and one event: only these have a place in the order.
+fn placed<'c>(
+    calls: &'c [Call],
+    effects: &HashMap<(String, Op), Vec<u64>>,
+) -> Vec<(&'c Call, u64)> {
+    let alone = |(effect, calls): ((String, Op), Vec<&'c Call>)| {
+        let seqs = effects.get(&effect).map_or(&[][..], Vec::as_slice);
+        let ([call], [seq]) = (calls.as_slice(), seqs) else { return None };
+        call.op.task().map(|_| (*call, *seq))
+    };
+    by_effect(calls).into_iter().filter_map(alone).collect()
+}
+
+/// The end of each acknowledged write with its task and its number in the log.
+fn acknowledged<'c>(
+    calls: &'c [Call],
+    effects: &HashMap<(String, Op), Vec<u64>>,
+    log: &[Logged],
+) -> Vec<(usize, &'c str, u64)> {
+    let starts = starts(log);
+    let leased = calls.iter().filter_map(|call| {
+        let (Op::Lease { task }, Step::Ok { fence }) = (&call.op, &call.end) else { return None };
+        starts.get(task.as_str())?.get(&(*fence)?).map(|(seq, _)| (call, *seq))
+    });
+    let ended = |(call, seq): (&'c Call, u64)| match &call.end {
+        Step::Ok { .. } => Some((call.ended?, call.op.task()?, seq)),
+        _ => None,
+    };
+    placed(calls, effects).into_iter().chain(leased).filter_map(ended).collect()
+}
+
 /// Writes to one task stand in the log in the order in which clients saw them happen.
 fn order(calls: &[Call], effects: &HashMap<(String, Op), Vec<u64>>) -> Vec<Violation> {
     // At each position: a call that is invoked, or one that is acknowledged with its number in the log.
     let mut moments: BTreeMap<usize, (&Call, u64, bool)> = BTreeMap::new();
-    for (effect, calls) in by_effect(calls) {
-        // Only one call with one event has a place in the order.
-        let seqs = effects.get(&effect).map_or(&[][..], Vec::as_slice);
-        let ([call], [seq]) = (calls.as_slice(), seqs) else { continue };
-        if call.op.task().is_none() {
-            continue;
-        }
-        moments.insert(call.invoked, (*call, *seq, false));
+    for (call, seq) in placed(calls, effects) {
+        moments.insert(call.invoked, (call, seq, false));
         if let (Step::Ok { .. }, Some(ended)) = (&call.end, call.ended) {
-            moments.insert(ended, (*call, *seq, true));
+            moments.insert(ended, (call, seq, true));
         }
     }
     let mut newest: HashMap<&str, u64> = HashMap::new();
