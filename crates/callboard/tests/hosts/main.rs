@@ -1,4 +1,4 @@
-//! Servers, clients and PostgreSQL on different hosts, which are network namespaces on one bridge. Each test breaks
+//! Servers, workers, clients and PostgreSQL on different hosts, which are network namespaces on one bridge. Each test breaks
 //! something between the hosts while clients work, and mends it. Afterwards every task is done once, and the judge of
 //! histories finds nothing. The tests need root and `ip netns`.
 
@@ -19,11 +19,14 @@ mod peer;
 mod postgres;
 #[path = "../processes/reads.rs"]
 mod reads;
+#[path = "../processes/relay.rs"]
+mod relay;
 #[path = "../../../store/tests/it/skipped.rs"]
 mod skipped;
 #[path = "../processes/violations.rs"]
 #[allow(dead_code, reason = "the process tests use the rest")]
 mod violations;
+mod workers;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -33,6 +36,7 @@ use crate::history::Op;
 use crate::net::Net;
 use crate::postgres::Postgres;
 use crate::skipped::skipped;
+use crate::workers::{JOBS, Office};
 
 /// The hosts of a test with one PostgreSQL; `None` where there can be none.
 fn hosts() -> Option<(Net, Postgres)> {
@@ -140,4 +144,39 @@ fn servers_find_the_standby_that_is_promoted() {
         fleet.until_answered(1);
     });
     fleet.judge();
+}
+
+/// The late results of a worker come while another one has its jobs.
+#[test]
+fn a_worker_that_is_lost_for_a_while_loses_its_jobs() {
+    let Some((mut net, postgres)) = hosts() else { return };
+    let [client, w1, w2, w3] = ["client", "w1", "w2", "w3"].map(|name| net.host(name));
+    let mut office = Office::open(client, &postgres.url());
+    ["w1", "w2", "w3"].iter().for_each(|worker| office.hold(worker));
+    let first = office.worker(&w1, "w1");
+    office.submit();
+    office.until_begun("w1", JOBS);
+    net.part("w1", "pg1");
+    let second = office.worker(&w2, "w2");
+    office.until_begun("w2", JOBS);
+    office.let_go("w1");
+    net.join("w1", "pg1");
+    first.end();
+    office.let_go("w2");
+    office.until_ended();
+
+    office.hold("w2");
+    office.submit();
+    office.until_begun("w2", 2 * JOBS);
+    second.pause();
+    office.let_go("w2");
+    office.until_answered("w2", 2 * JOBS);
+    let third = office.worker(&w3, "w3");
+    office.until_begun("w3", JOBS);
+    second.go_on();
+    second.end();
+    office.let_go("w3");
+    office.until_ended();
+    third.end();
+    office.judge();
 }
