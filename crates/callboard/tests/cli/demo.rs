@@ -83,7 +83,7 @@ fn the_demo_fills_every_screen() {
 
     let status = demo.json(&["status"]);
     let counts = ["reviews", "questions", "failed"].map(|key| items(&status, key).len());
-    assert_eq!(counts, [2, 1, 1], "{status}");
+    assert_eq!(counts, [3, 1, 1], "{status}");
     assert_eq!(demo.json(&["plan", "list"])["items"][0]["state"], "draft");
     let mail = demo.json(&["mail", "list"]);
     assert!(items(&mail, "items").iter().all(|mail| mail["isRead"] == false), "{mail}");

@@ -35,6 +35,18 @@ END
     echo 'The README is one line.'
     echo '<complete/>'
     ;;
+'Say how greet.sh exits')
+    if [ ! -e docs/exits.md ]; then
+        printf '%s\n' 'greet.sh exits with 0.' '' 'Errors are printed.' > docs/exits.md
+        commit 'Say how greet.sh exits'
+        echo 'docs/exits.md says how greet.sh ends.'
+    else
+        printf '%s\n' 'greet.sh exits with 0, and with 1 for an unknown language.' '' 'Errors are printed.' > docs/exits.md
+        commit 'Name the end for an unknown language'
+        echo 'An unknown language is an error now, and the page says so.'
+    fi
+    echo '<complete/>'
+    ;;
 'Translate the manual')
     echo 'I look for the dictionary.'
     echo 'dictionary: cannot open /usr/share/dict/he: No such file or directory' >&2

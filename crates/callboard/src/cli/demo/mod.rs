@@ -9,6 +9,7 @@ mod story;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use callboard_runner::make_repository;
@@ -114,7 +115,11 @@ pub async fn cmd_demo(context: &Context, args: DemoArgs) -> Result<(), Failure> 
         stop: stop.clone(),
     };
     let out = context.out;
+    let signs_in: OnceLock<String> = OnceLock::new();
     let announce = |url: &str, page: Option<&str>| {
+        if let Some(page) = page {
+            signs_in.get_or_init(|| page.to_owned());
+        }
         out.line(&format!("watch the board at {url}"))?;
         say_page(context, page)
     };
@@ -130,7 +135,8 @@ pub async fn cmd_demo(context: &Context, args: DemoArgs) -> Result<(), Failure> 
         let mut scene = Scene::open(&stage).await?;
         story::tell(&stage, scene.epic()).await?;
         let waiting = scene.fill(&stage).await?;
-        scene.say_where(&stage, &waiting, &format!("http://{address}"))?;
+        let page = signs_in.get().map(String::as_str);
+        scene.say_where(&stage, &waiting, (&format!("http://{address}"), page))?;
         if stays {
             out.note("the page stays open; Ctrl-C ends the demo");
             scene.keep_alive(&stage).await?;

@@ -12,13 +12,15 @@ use callboard_domain::rights::AgentType;
 use callboard_engine::TaskDraft;
 use serde_json::{Value, json};
 
-use super::stage::{self, DemoSession, DemoTask, Stage, YOU, command, manual, stuck};
+use super::stage::{self, DemoSession, DemoTask, LineComment, Stage, YOU, command, manual, stuck};
 use crate::output::Failure;
 
 const LEAD: &str = "agent:lead";
 const ADA: &str = "agent:ada";
 const DORA: &str = "agent:dora";
 const EVE: &str = "agent:eve";
+/// The file of the work that is reviewed twice.
+const EXITS: &str = "docs/exits.md";
 
 /// Well below the silence after which a session counts as stalled.
 const BEAT_EVERY: Duration = Duration::from_secs(3);
@@ -36,6 +38,8 @@ pub(super) struct Scene {
 /// What a person can act on when the scene stands.
 pub(super) struct Waiting {
     review: DemoTask,
+    /// A review in its second round.
+    round: DemoTask,
     question: DemoTask,
     /// The job of the agent that asks.
     job: String,
@@ -68,6 +72,7 @@ impl Scene {
     pub async fn fill(&mut self, stage: &Stage) -> Result<Waiting, Failure> {
         self.crew_writes(stage).await?;
         let review = self.languages(stage).await?;
+        let round = self.second_round(stage).await?;
         let (question, job) = self.question(stage).await?;
         self.failed_run(stage).await?;
         self.work_goes_on(stage).await?;
@@ -79,22 +84,36 @@ impl Scene {
         let stalled = json!({"execution": "stalled"});
         stage.until("an agent is silent", "list", stalled, is_stalled).await?;
         stage.say(DORA, "-", &format!("is silent on {}", self.silent.name)).await;
-        Ok(Waiting { review, question, job, plan })
+        Ok(Waiting { review, round, question, job, plan })
     }
 
     /// Says where each kind of thing stands, and what a person can do there.
-    pub fn say_where(&self, stage: &Stage, waiting: &Waiting, url: &str) -> Result<(), Failure> {
-        let Waiting { review, question, job, plan } = waiting;
-        let (review, question) = (&review.name, &question.name);
+    /// `page` is the address that signs in, where it was printed before.
+    pub fn say_where(
+        &self,
+        stage: &Stage,
+        waiting: &Waiting,
+        (url, page): (&str, Option<&str>),
+    ) -> Result<(), Failure> {
+        let Waiting { review, round, question, job, plan } = waiting;
+        let (review, round, question) = (&review.name, &round.name, &question.name);
         let (epic, conflict) = (&self.epic.name, &self.shortened.name);
         let folder = stage.folder.display();
+        let sign_in = match page {
+            Some(page) => format!(
+                "the board stands; this URL signs you in on the page, once\n  {page}\n\
+                 another one, from another terminal"
+            ),
+            None => "the board stands; sign in from another terminal to act on it".to_owned(),
+        };
         stage.out.line(&format!(
-            "the board stands; sign in from another terminal to act on it\n  \
+            "{sign_in}\n  \
              cd {folder}\n  \
              callboard open   # prints a URL that signs you in on the page, once\n\
              click there\n  \
              {url}/ (what needs you: answer, allow or refuse in place)\n  \
              {url}/tasks/{review}/review (\"I looked: pass\", then Approve; or comment on a line and Send back)\n  \
+             {url}/tasks/{round}/review (work in its second round: one comment answered, one not)\n  \
              {url}/tasks/{conflict}/review (work that conflicts with main: Merge offers a rebase)\n  \
              {url}/tasks/{question} (an agent that asks before it pushes)\n  \
              {url}/plans/{plan} (a plan of three tasks: approve it or put it away)\n  \
@@ -185,6 +204,29 @@ impl Scene {
             })
             .await?;
         stage.say("agent:script", "-", &format!("{} waits for a person", task.name)).await;
+        Ok(task)
+    }
+
+    /// Work that came back after a review: one of its comments is answered, one is not.
+    async fn second_round(&self, stage: &Stage) -> Result<DemoTask, Failure> {
+        let draft = TaskDraft {
+            body: "Scripts that call greet.sh need to know how it ends.".into(),
+            checks: vec![command("grep -q exits docs/exits.md")],
+            card: auto("script"),
+            ..part_of(&self.epic, "Say how greet.sh exits")
+        };
+        let task = stage.add(draft).await?;
+        hand_over(stage, &task).await?;
+        let comments = [
+            LineComment {
+                path: EXITS,
+                line: 1,
+                text: "Not for an unknown language: say what happens then.",
+            },
+            LineComment { path: EXITS, line: 3, text: "Where: on stdout or on stderr?" },
+        ];
+        stage.send_back(&task, "Two things are missing.", &comments).await?;
+        hand_over(stage, &task).await?;
         Ok(task)
     }
 

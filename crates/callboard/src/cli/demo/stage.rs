@@ -8,9 +8,12 @@ use std::time::Duration;
 use callboard_domain::actor::Actor;
 use callboard_domain::command::NewCheck;
 use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::review::{DiffSide, ReviewComment, quoted};
 use callboard_domain::rights::Rights;
 use callboard_engine::context::{OpContext, Principal};
-use callboard_engine::{Engine, TaskDraft};
+use callboard_engine::ports::{ChangesQuery, PatchWish, WorktreeChanges};
+use callboard_engine::{Engine, Rejection, TaskDraft};
 use callboard_surface::front::{Front, ToolReply, Unknown};
 use serde_json::{Value, json};
 
@@ -45,6 +48,31 @@ pub(super) struct DemoTask {
 pub(super) struct DemoSession {
     pub id: String,
     pub folder: PathBuf,
+}
+
+/// A comment on a line of a file that a task changed.
+pub(super) struct LineComment {
+    pub path: &'static str,
+    pub line: u32,
+    pub text: &'static str,
+}
+
+impl LineComment {
+    /// The comment with the code that it is about; `None` for a file without changes.
+    fn placed(&self, changes: &WorktreeChanges) -> Option<ReviewComment> {
+        let file = changes.files.iter().find(|file| file.path == self.path)?;
+        let blob = file.new_blob.clone()?;
+        let line = changes.texts.get(&blob)?.lines().nth(self.line as usize - 1)?;
+        Some(ReviewComment {
+            path: self.path.into(),
+            side: DiffSide::New,
+            first_line: self.line,
+            last_line: self.line,
+            quote: quoted([line]),
+            text: self.text.into(),
+            blob,
+        })
+    }
 }
 
 impl Stage {
@@ -138,6 +166,37 @@ impl Stage {
             Ok(ToolReply::Refused(error)) => Err(Failure::rendered(Exit::Failure, &error)),
             Err(Unknown(name)) => Err(Failure::usage(format!("there is no tool '{name}'"))),
         }
+    }
+
+    /// Sends work back with comments on lines of its files, as a person does on the page.
+    pub async fn send_back(
+        &self,
+        task: &DemoTask,
+        words: &str,
+        comments: &[LineComment],
+    ) -> Result<(), Failure> {
+        let op = self.op(YOU, "review")?;
+        let card = self.engine().review_get(&op, task.id).await?.it.card;
+        let mut placed = Vec::new();
+        for comment in comments {
+            let query = ChangesQuery {
+                patch: PatchWish::File(comment.path.into()),
+                texts: true,
+                ..ChangesQuery::default()
+            };
+            let changes = self.engine().workspace_changes(&op, &card, &query).await;
+            let changes = changes.map_err(|fault| stuck(format!("no changes: {fault:?}")))?;
+            let comment = changes.first().and_then(|part| comment.placed(&part.changes));
+            placed.push(comment.ok_or_else(|| stuck("a comment is on no line".into()))?);
+        }
+        let rejection =
+            Rejection { comments: placed, ..Rejection::of(words.into(), Phase::Working) };
+        self.engine().review_reject(&op, task.id, rejection).await?;
+        let count = comments.len();
+        let many = if count == 1 { "1 comment".to_owned() } else { format!("{count} comments") };
+        let words = format!("{} sent back with {many} on lines", task.name);
+        self.say(YOU, "review", &words).await;
+        Ok(())
     }
 
     fn principal(&self, who: &str) -> Result<Principal, Failure> {

@@ -4,7 +4,7 @@ use callboard_domain::ids::TaskId;
 use callboard_engine::TaskDraft;
 use serde_json::json;
 
-use super::stage::{self, DemoSession, DemoTask, Stage, YOU, command, manual};
+use super::stage::{self, DemoSession, DemoTask, LineComment, Stage, YOU, command, manual};
 use crate::output::Failure;
 
 /// A file and its text.
@@ -22,7 +22,7 @@ struct StoryPart {
     wrong: Option<File>,
     file: File,
     /// The comments of a review that sends the task back, and the version that answers them.
-    sent_back: Option<(&'static str, File)>,
+    sent_back: Option<(&'static [LineComment], File)>,
 }
 
 const STORY: [StoryPart; 4] = [
@@ -45,8 +45,11 @@ const STORY: [StoryPart; 4] = [
         wrong: None,
         file: ("test.sh", "test \"$(sh greet.sh ana)\" = \"hello ana\"\n"),
         sent_back: Some((
-            "1. test.sh:1: say what was expected when the test fails.\n\
-             2. test.sh:1: the greeting without a name is not tested.",
+            &[LineComment {
+                path: "test.sh",
+                line: 1,
+                text: "Say what was expected when the test fails. The greeting without a name is not tested.",
+            }],
             (
                 "test.sh",
                 "expect() {\n    test \"$1\" = \"$2\" || { echo \"expected '$2', got '$1'\"; exit 1; }\n}\n\
@@ -122,8 +125,7 @@ async fn work(stage: &Stage, part: &StoryPart, task: &DemoTask) -> Result<(), Fa
     }
     hand_over(stage, part, task, &session, part.file).await?;
     if let Some((comments, file)) = part.sent_back {
-        let review = json!({"task_id": task.id, "action": "reject", "feedback": comments});
-        stage.step(YOU, "review", review, "sent back with two comments").await?;
+        stage.send_back(task, "Nearly there.", comments).await?;
         let session = stage.begin(part.agent, task, 2).await?;
         hand_over(stage, part, task, &session, file).await?;
     }
