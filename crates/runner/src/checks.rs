@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
+use callboard_domain::runs::notes::CHECK_CONFINED;
 use callboard_engine::ports::{
     CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, Origin, RUNS,
     RepositoryFault, RepositoryFound, Turn,
@@ -42,8 +43,8 @@ impl LocalChecks {
     }
 }
 
-/// The last line of the log of a confined check that failed.
-const RAN_CONFINED: &str = "[this check ran confined: it may write the worktree, TMPDIR and caches of build \
+/// What follows `CHECK_CONFINED` in the last line of the log of a confined check that failed.
+const CONFINED_TO: &str = "it may write the worktree, TMPDIR and caches of build \
     tools, and connect to TCP ports 443, 80 and those of servers on port 0. checks.writable names more folders, \
     checks.ports more ports, checks.sandbox = \"off\" confines no check]\n";
 
@@ -174,7 +175,8 @@ impl LocalChecks {
             if !text.ends_with(b"\n") {
                 text.push(b'\n');
             }
-            text.extend_from_slice(RAN_CONFINED.as_bytes());
+            text.extend_from_slice(CHECK_CONFINED.as_bytes());
+            text.extend_from_slice(CONFINED_TO.as_bytes());
         }
         // Not moved to another thread: a call that is dropped before this line leaves no log, and a call that reaches
         // this line finishes the log.

@@ -11,6 +11,8 @@ pub const SANDBOX: &str = "sandbox: ";
 pub const VARIABLES: &str = "variables: ";
 /// How the program ended: its exit code, or the signal.
 pub const EXIT: &str = "exit: ";
+/// The beginning of the last line in the log of a confined check that failed.
+pub const CHECK_CONFINED: &str = "[this check ran confined: ";
 /// More than all notes of a run take.
 pub const NOTES_BYTES_MAX: usize = 16 * 1024;
 

@@ -233,15 +233,24 @@ pub(super) fn moment(at: Timestamp) -> Markup {
 
 /// The pip of one check: a square for a command, a circle for a person.
 pub(super) fn pip(check: &Check) -> Markup {
+/// The colour of the result of a check.
+pub(super) fn check_tone(check: &Check) -> Tone {
+    match check.result() {
+        "pass" => Tone::Proved,
+        "fail" => Tone::Failed,
+        "stale" => Tone::Late,
+        _ => Tone::Quiet,
+    }
+}
+
     let shape = if check.is_command() { "pip" } else { "person" };
-    let (glyph, tone) = match check.result() {
-        "pass" => ("pass", Tone::Proved),
-        "fail" => ("fail", Tone::Failed),
-        "stale" => ("stale", Tone::Late),
-        _ => ("open", Tone::Quiet),
+    let glyph = match check.result() {
+        known @ ("pass" | "fail" | "stale") => known,
+        _ => "open",
     };
     html! {
         svg class={ "icon glyph " (tone.class()) } aria-hidden="true" {
+    let tone = check_tone(check);
             use href={ "/icons.svg#" (shape) "-" (glyph) } {}
         }
     }

@@ -5,6 +5,7 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::rights::PersonVerb;
+use callboard_domain::runs::notes::CHECK_CONFINED;
 use callboard_domain::task::{Check, CheckKind, Task, Verdict, VerdictSource};
 use callboard_domain::time::Timestamp;
 use callboard_engine::{CheckLogLines, LogLine, LogQuery, LogSpan, LogWindow};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use super::Page;
 use super::frame::{Screen, View};
 use super::log::{self, LogView};
-use super::parts::{Tone, ago, icon, note, pip, span};
+use super::parts::{Tone, ago, check_tone, icon, note, pip, span};
 use super::review::short;
 use super::task::found;
 use super::task_verbs::why_not;
@@ -121,7 +122,7 @@ fn line(page: &Page, panel: &CheckPanel<'_>, index: usize, check: &Check) -> Mar
     html! {
         li.check-line #{ "check-" (index) } {
             div.row {
-                (pip(check)) span.check-result { (word) }
+                (pip(check)) span class={ "check-result " (check_tone(check).class()) } { (word) }
                 div.check-words {
                     @match &check.kind {
                         CheckKind::Command { cmd, .. } => code { (cmd) },
@@ -184,20 +185,23 @@ fn tail_of(task: &Task, tail: &CheckTail) -> Markup {
     // The window holds more lines than the panel has room for.
     let lines = printed[printed.len().saturating_sub(TAIL_LINES)..].to_vec();
     html! {
-        @if lines.is_empty() { p.limit { "It printed nothing." } }
-        @else { (log::tail(&LogWindow { lines, ..window.clone() })) }
+        @let is_silent = lines.is_empty();
+        @if !is_silent { (log::tail(&LogWindow { lines, ..window.clone() })) }
         p.limit {
+            @if is_silent { "It printed nothing. " }
             a href=(log_address(task, tail.index)) { "The whole log" } ", " (window.total)
             @if window.total == 1 { " line" } @else { " lines" }
         }
     }
 }
 
-/// The lines that the command printed, without the facts at the head of the log: the panel has them already.
+/// The lines that the command printed, without the facts at the head of the log and the note about its sandbox at the
+/// end: the panel has the facts, and the whole log the note.
 fn printed(lines: &[LogLine]) -> &[LogLine] {
     let is_head = |line: &LogLine| line.number <= HEAD_LINES_MAX && line.text == HEAD_END;
-    let end = lines.iter().position(is_head);
-    &lines[end.map_or(0, |end| end + 1)..]
+    let begin = lines.iter().position(is_head).map_or(0, |end| end + 1);
+    let is_note = lines.last().is_some_and(|line| line.text.starts_with(CHECK_CONFINED));
+    &lines[begin..(lines.len() - usize::from(is_note)).max(begin)]
 }
 
 /// The page with the whole log of a check.
@@ -316,6 +320,9 @@ mod tests {
         );
         assert_eq!(shown(&lines(&["cmd: true", "----"])), [0_u64; 0]);
         assert_eq!(shown(&lines(&["no head"])), [1]);
+        let note = format!("{CHECK_CONFINED}it may write the worktree]");
+        assert_eq!(shown(&lines(&["exit: 1", "----", &note])), [0_u64; 0], "a note is no output");
+        assert_eq!(shown(&lines(&["exit: 1", "----", "no", &note])), [3]);
         let late: Vec<LogLine> = [(900, "----"), (901, "end")].map(line).into();
         assert_eq!(shown(&late), [900, 901], "a line far below the head is of the command");
     }
