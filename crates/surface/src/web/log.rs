@@ -1,7 +1,7 @@
 //! The log of an agent or a check as a page shows it: a window of numbered lines, links to the lines before and behind
 //! it, failures only, and words that are looked for. Nothing here asks the engine; lines come without escape sequences.
 
-use callboard_domain::runs::notes::LineAuthor;
+use callboard_domain::runs::notes::{LineAuthor, lines_before_output};
 use callboard_domain::text::places_of;
 use callboard_engine::{LinesWanted, LogLine, LogQuery, LogWindow, WINDOW_LINES};
 use maud::{Markup, html};
@@ -127,6 +127,11 @@ pub fn lines(window: &LogWindow, view: &LogView<'_>) -> Markup {
     let (Some(first), Some(last)) = (window.lines.first(), window.lines.last()) else {
         return empty(window, view);
     };
+    // The facts beside the log repeat the notes at its head. A reader who looks for words sees every line.
+    let notes = match view.is_of_agent && first.number == 1 && !view.is_filtered() {
+        true => lines_before_output(window.lines.iter().map(|line| line.text.as_str())),
+        false => 0,
+    };
     let size = WINDOW_LINES as u64;
     let older = window.has_older.then(|| match (view.is_filtered(), first.number - 1) {
         (true, last) => view.lines(&format!("-{last}")),
@@ -143,8 +148,14 @@ pub fn lines(window: &LogWindow, view: &LogView<'_>) -> Markup {
             @if let Some(address) = older { " " a href=(address) { "Older lines" } }
             @if window.has_newer { " " a href=(view.filtered(view.query.only)) { "Last lines" } }
         }
+        @if notes > 0 {
+            details.log-notes #log-notes {
+                summary { (notes) " lines of Callboard about the run: its sandbox, its variables, its end" }
+                ol.log { @for one in &window.lines[..notes] { (line(one, view)) } }
+            }
+        }
         ol.log #log aria-label="Log" tabindex="0" data-follow[view.follow == Some(true)] {
-            @for one in &window.lines { (line(one, view)) }
+            @for one in &window.lines[notes..] { (line(one, view)) }
         }
         p.limit #log-end {
             @match (newer, view.follow) {
@@ -325,6 +336,21 @@ mod tests {
         let page = shown(log, &query);
         assert!(page.contains("aria-current=\"page\">Agent's words"), "{page}");
         assert!(page.contains("I look.") && !page.contains("Read a.txt"), "{page}");
+    }
+
+    #[test]
+    fn the_notes_at_the_head_of_a_run_are_folded() {
+        let log = "callboard: job_1\ncallboard: exit: 0\n----- stdout -----\nI look.\n";
+        let page = shown(log, &LogQuery::default());
+        let (notes, words) = page.split_once("id=\"log\"").expect("a log");
+        assert!(notes.contains("<summary>3 lines of Callboard"), "{page}");
+        assert!(notes.contains("exit: 0") && !notes.contains("I look."), "{page}");
+        assert!(words.contains("I look.") && !words.contains("exit: 0"), "{page}");
+        let query = LogQuery { find: "exit".into(), ..LogQuery::default() };
+        assert!(
+            !shown(log, &query).contains("<details"),
+            "words that are looked for are not folded"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 const SAY_MS = 10_000;
 const output = document.getElementById("output");
-const log = () => output.querySelector(".log");
+const log = () => output.querySelector("#log");
 const newest = () => Number(log()?.lastElementChild?.id.slice(1) ?? 0);
 
 // The last lines come with the end of the job, when the page no longer offers to follow.
