@@ -6,6 +6,7 @@ use crate::board::why::Tone;
 use crate::crew::{AgentId, Mail};
 use crate::event::{EventName, LoggedEvent, plain};
 use crate::runs::job::JobId;
+use crate::runs::run::RunRecord;
 use crate::task::Entry;
 use crate::task::attempt::{Attempt, AttemptState};
 use crate::task::comment::Comment;
@@ -124,16 +125,21 @@ pub struct FeedLine {
     pub job: Option<JobId>,
 }
 
-/// The lines of a task's events, which are the newest first. An event that lacks the words of its actor takes them
-/// from the comment, or from the line of the task's history that the same change wrote.
-pub fn feed_lines(
-    events: &[LoggedEvent],
-    history: &[Entry],
-    comments: &[Comment],
-) -> Vec<FeedLine> {
+/// Where an event that lacks the words of its actor takes them from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FeedWords<'w> {
+    /// The task's history: a change writes its line at the time of its event.
+    pub history: &'w [Entry],
+    pub comments: &'w [Comment],
+    /// Runs of agents on the task, with their questions.
+    pub runs: &'w [RunRecord],
+}
+
+/// The lines of a task's events, which are the newest first.
+pub fn feed_lines(events: &[LoggedEvent], words: FeedWords<'_>) -> Vec<FeedLine> {
     let mut lines: Vec<FeedLine> = Vec::new();
     for event in events {
-        let Some(line) = line(event, history, comments) else { continue };
+        let Some(line) = line(event, words) else { continue };
         match lines.last_mut() {
             // The later event of a change comes first, and its words last.
             Some(last) if last.at == line.at && last.who == line.who => {
@@ -151,8 +157,9 @@ pub fn feed_lines(
     lines
 }
 
-fn line(event: &LoggedEvent, history: &[Entry], comments: &[Comment]) -> Option<FeedLine> {
+fn line(event: &LoggedEvent, words: FeedWords<'_>) -> Option<FeedLine> {
     let data = event.read();
+    let FeedWords { history, comments, runs } = words;
     let said = match event.name {
         EventName::CommentAdded => {
             let comment = comments.iter().find(|known| data.comment() == Some(known.id));
@@ -167,6 +174,10 @@ fn line(event: &LoggedEvent, history: &[Entry], comments: &[Comment]) -> Option<
         | EventName::ReviewRejected => {
             let is_same = |entry: &&Entry| entry.at == event.at && entry.who == event.actor;
             history.iter().find(is_same).and_then(|entry| entry.text.clone())
+        }
+        EventName::JobAsked => {
+            let run = runs.iter().find(|run| data.job() == Some(run.job.id));
+            run.and_then(|run| question(run, data.question()?))
         }
         _ => data.said().map(str::to_owned),
     };
@@ -184,6 +195,18 @@ fn line(event: &LoggedEvent, history: &[Entry], comments: &[Comment]) -> Option<
         words: verb(event),
         said,
         job: data.job(),
+    })
+}
+
+/// The text of a question, with its command where the text lacks it.
+/// A run keeps its newest question alone.
+fn question(run: &RunRecord, number: u64) -> Option<String> {
+    let asked = run.run.question.as_ref().filter(|asked| u64::from(asked.number) == number)?;
+    Some(match &asked.command {
+        Some(command) if !asked.text.contains(command.as_str()) => {
+            format!("{}: `{command}`", asked.text)
+        }
+        _ => asked.text.clone(),
     })
 }
 
@@ -303,13 +326,13 @@ fn verb(event: &LoggedEvent) -> String {
         EventName::JobSucceeded if data.is_stop() => fixed("stopped its agent"),
         EventName::JobSucceeded if data.finished_at_ms().is_some() => fixed("finished a run"),
         // A start in a workspace succeeds when its agent is at work.
-        EventName::JobSucceeded => fixed("has its agent at work"),
+        EventName::JobSucceeded => fixed("started the agent"),
         EventName::JobFailed => fixed("failed a run"),
         EventName::JobCanceled => fixed("canceled a run"),
         EventName::JobExpired => fixed("let a run expire"),
         EventName::JobArtifact => fixed("kept a result"),
         EventName::JobPr => fixed("noted the pull request of a run"),
-        EventName::JobAsked => fixed("asks a question"),
+        EventName::JobAsked => fixed("asks for its agent"),
         EventName::JobAnswered if data.is_granted() => fixed("allowed what the agent asked"),
         EventName::JobAnswered => fixed("refused what the agent asked"),
         EventName::PrOpened => fixed("opened a pull request"),

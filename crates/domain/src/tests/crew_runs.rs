@@ -295,7 +295,8 @@ fn nobody_is_started_on_what_is_no_longer_its_own() {
     assert!(matches!(lost, Refusal::JobLost { .. }), "{lost:?}");
 }
 
-fn record(state: JobState, gone: bool) -> RunRecord {
+/// A run of a worker on task A.
+pub(super) fn record(state: JobState, gone: bool) -> RunRecord {
     let (at, task) = (Timestamp(100_000_000), task_named("A"));
     let job = Job {
         id: JobId(Id(1)),

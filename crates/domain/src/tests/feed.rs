@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::board::feed::{FeedLine, FeedShow, feed_lines, is_letter_of};
+use super::crew_runs::record;
+use crate::board::feed::{FeedLine, FeedShow, FeedWords, feed_lines, is_letter_of};
 use crate::crew::{AgentId, Mail, MailId};
 use crate::event::{EventName, LoggedEvent};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
+use crate::runs::job::JobState;
+use crate::runs::run::Question;
 use crate::task::Entry;
 use crate::task::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::task::comment::{Comment, CommentId, CommentKind};
@@ -31,7 +34,7 @@ fn every_event_has_its_part_and_words() {
         assert!(count <= 1, "{name:?} is in several parts");
         assert!(!of(FeedShow::All) || count == 1, "{name:?} is in no part of its own");
         let data = json!({"text": "words"});
-        let lines = feed_lines(&[event(1, 0, "agent:w1", *name, data)], &[], &[]);
+        let lines = feed_lines(&[event(1, 0, "agent:w1", *name, data)], FeedWords::default());
         assert!(lines.iter().all(|line| !line.words.is_empty()), "{name:?}");
     }
     assert!(FeedShow::Notes.names().contains(&EventName::TaskNoted));
@@ -77,7 +80,7 @@ fn lines_say_what_happened_on_the_page_of_the_task() {
             json!({"progress": "tests run"}),
             "actor plain: agent:w1 says | tests run",
         ),
-        (EventName::JobSucceeded, json!({}), "actor plain: agent:w1 has its agent at work"),
+        (EventName::JobSucceeded, json!({}), "actor plain: agent:w1 started the agent"),
         (
             EventName::JobSucceeded,
             json!({"finished_at": 7}),
@@ -109,7 +112,7 @@ fn lines_say_what_happened_on_the_page_of_the_task() {
             "refused failed: agent:w1 was refused finish: STALE_FENCE",
         ),
     ] {
-        let lines = feed_lines(&[event(7, 0, w1, name, data)], &[], &[]);
+        let lines = feed_lines(&[event(7, 0, w1, name, data)], FeedWords::default());
         assert_eq!(lines.iter().map(shown).collect::<Vec<_>>(), [format!("7 {line}")], "{name:?}");
     }
 }
@@ -123,7 +126,7 @@ fn a_change_is_one_line_and_a_silent_heartbeat_none() {
         event(6, 1, "agent:w1", EventName::TaskClaimed, json!({"assignee": "agent:w1"})),
         event(5, 1, "human:ana", EventName::TaskNoted, json!({"text": "a"})),
     ];
-    let lines: Vec<String> = feed_lines(&events, &[], &[]).iter().map(shown).collect();
+    let lines: Vec<String> = feed_lines(&events, FeedWords::default()).iter().map(shown).collect();
     assert_eq!(
         lines,
         [
@@ -159,7 +162,8 @@ fn words_of_comments_and_of_the_history_stand_under_their_events() {
         event(2, 1, "agent:w1", EventName::CommentAdded, data),
         event(1, 1, "agent:w2", EventName::AttemptEnded, json!({"how": "released"})),
     ];
-    let lines: Vec<String> = feed_lines(&events, &history, &comments).iter().map(shown).collect();
+    let words = FeedWords { history: &history, comments: &comments, runs: &[] };
+    let lines: Vec<String> = feed_lines(&events, words).iter().map(shown).collect();
     assert_eq!(
         lines,
         [
@@ -168,6 +172,30 @@ fn words_of_comments_and_of_the_history_stand_under_their_events() {
             "1 actor plain: agent:w2 ended the attempt: released",
         ]
     );
+}
+
+#[test]
+fn a_question_has_its_text_and_its_command() {
+    let mut run = record(JobState::Canceled { at: Timestamp(0) }, false);
+    let asks = |number, text: &str, command: Option<&str>| {
+        let command = command.map(str::to_owned);
+        Some(Question { number, text: text.into(), command, answer: None })
+    };
+    let data = json!({"job": run.job.id.to_string(), "question": 2});
+    let event = event(1, 0, "runner:m1", EventName::JobAsked, data);
+    for (question, said) in [
+        (asks(2, "Push the tag", Some("git push")), Some("Push the tag: `git push`")),
+        (asks(2, "May I run git push?", Some("git push")), Some("May I run git push?")),
+        (asks(2, "Which colour?", None), Some("Which colour?")),
+        (asks(3, "A later one", None), None),
+        (None, None),
+    ] {
+        run.run.question = question;
+        let runs = [run.clone()];
+        let words = FeedWords { runs: &runs, ..FeedWords::default() };
+        let lines = feed_lines(std::slice::from_ref(&event), words);
+        assert_eq!(lines[0].said.as_deref(), said);
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The feed of a task for a person: its notes, letters and events in one list, page by page. Reads only.
 
-use callboard_domain::board::feed::{FEED_LINES_MAX, FeedLine, FeedShow, feed_lines, is_letter_of};
+use callboard_domain::board::feed::{
+    FEED_LINES_MAX, FeedLine, FeedShow, FeedWords, feed_lines, is_letter_of,
+};
 use callboard_domain::crew::AgentId;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::task::TaskRecord;
@@ -72,7 +74,13 @@ impl Engine {
             events.sort_by_key(|event| std::cmp::Reverse(event.seq));
         }
         let comments = store.comments(&op.principal.org, task).await?;
-        let mut lines = feed_lines(&events, &record.entries, &comments);
+        let is_question = |event: &LoggedEvent| event.name == EventName::JobAsked;
+        let runs = match events.iter().any(is_question) {
+            true => self.work_runs(op, task).await?,
+            false => Vec::new(),
+        };
+        let words = FeedWords { history: &record.entries, comments: &comments, runs: &runs };
+        let mut lines = feed_lines(&events, words);
         let mut next = lowest.filter(|_| is_more);
         if lines.len() > FEED_LINES_MAX {
             lines.truncate(FEED_LINES_MAX);
