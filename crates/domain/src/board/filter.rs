@@ -207,7 +207,7 @@ impl Piece {
         let wants = match *key {
             "actor" => text().map(FilterWants::Actor),
             "epic" => text().map(FilterWants::Epic),
-            "check" => CheckFilter::parse(&word).map(FilterWants::Check),
+            "check" => CheckFilter::parse(natural(&word)).map(FilterWants::Check),
             "verb" => (!word.is_empty()).then_some(FilterWants::Verb(word)),
             "since" => span_ms(&word).map(FilterWants::Since),
             "label" => text().map(FilterWants::Label),
@@ -217,6 +217,16 @@ impl Piece {
             _ => text().map(FilterWants::Project),
         };
         wants.map(Some).ok_or_else(|| FilterHint::BadValue { key, value: value.to_owned() })
+    }
+}
+
+/// The word of the language for a result of a check as people write it.
+fn natural(word: &str) -> &str {
+    match word {
+        "failed" | "failing" | "fails" => CheckFilter::Fail.as_str(),
+        "passed" | "passing" | "passes" => CheckFilter::Pass.as_str(),
+        "pending" => CheckFilter::Open.as_str(),
+        _ => word,
     }
 }
 

@@ -26,6 +26,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("epic:\"Release 0.9\" x", "epic Release 0.9, words x", ""),
     ("epic:SHOP-3", "epic SHOP-3", ""),
     ("check:fail check:PASS -check:open", "check fail, check pass, not check open", ""),
+    ("check:failed check:Passing check:pending", "check fail, check pass, check open", ""),
     ("check:maybe", "", "check:maybe was left out: check takes fail, pass or open."),
     ("verb:task.claimed", "verb task.claimed", ""),
     ("since:1d", "since 86400000", ""),

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use super::Page;
 use super::frame::{Screen, View};
 use super::jobs::short as last_of;
-use super::parts::{Choice, Tone, actor, empty, filter_field, icon, tabs};
+use super::parts::{Choice, Tone, actor, empty, filter_field, filter_terms, icon, tabs};
 use super::query::address;
 use crate::events::document;
 use crate::task_name;
@@ -209,10 +209,12 @@ fn bar(asked: &AuditRequest, found: &AuditFound) -> Markup {
         false => RecordPart::Events,
     };
     html! {
+    let actors = found.page.events.iter().map(|event| &event.actor);
+    let terms = filter_terms(|key| matches!(key, "actor" | "since" | "task"), actors, &[]);
         div.bar {
             (filter_field(
                 "/audit", &asked.q, "actor:claude-1 verb:task. since:1d -word", &[],
-                EventName::ALL.iter().map(|name| (format!("verb:{}", name.as_str()), "")),
+                terms.into_iter().chain(EventName::ALL.iter().map(|name| (format!("verb:{}", name.as_str()), ""))),
             ))
             (parts_of_record(current, &asked.q, found.refused))
             a.button.button-bare.bar-end href=(asked.address("/audit.ndjson", None)) download {

@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use super::frame::{Screen, View};
 use super::parts::{
-    Choice, State, Tone, actor, age, empty, filter_field, filter_keys, icon, lease, pips, tabs,
+    Choice, State, Tone, actor, age, empty, filter_field, filter_terms, icon, lease, pips, tabs,
     task_link,
 };
 use super::query::address;
@@ -40,6 +40,8 @@ const KEYS: &[(&str, &str)] = &[
 ];
 /// The most tasks that one form changes.
 const BULK_MAX: usize = 50;
+/// How many epics the filter offers.
+const EPICS_OFFERED: usize = 20;
 
 /// The state of the board in its address.
 #[derive(Clone, Default, Deserialize)]
@@ -125,8 +127,16 @@ pub(super) async fn show(page: Page, Query(asked): Query<BoardAsked>) -> Respons
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
     let is_empty = columns.iter().all(|column| column.cards.is_empty());
+    // A filter without epics to choose from still works.
+    let epics = page.engine.epic_list(&page.op(), EPICS_OFFERED).await.unwrap_or_default();
+    let epics: Vec<_> = epics.into_iter().map(|epic| epic.record.task).collect();
+    let cards = columns.iter().flat_map(|column| &column.cards);
+    let holders = cards.filter_map(|card| {
+        card.task.assignee.as_ref().or(card.newest.as_ref().map(|attempt| &attempt.actor))
+    });
+    let terms = filter_terms(|_| true, holders, &epics);
     let content = html! {
-        (bar(&page, &asked, &filter, (views, way.as_ref())))
+        (bar(&page, &asked, &filter, terms, (views, way.as_ref())))
         div #board data-live {
             @if is_empty && asked.q.is_empty() && asked.view() == BoardView::All { (nothing()) }
             @else if is_empty { (no_match(&asked)) }
@@ -164,6 +174,7 @@ fn bar(
     page: &Page,
     asked: &BoardAsked,
     filter: &FilterText,
+    terms: Vec<(String, &str)>,
     (views, way): (ViewCounts, Option<&LongestWay>),
 ) -> Markup {
     let choice = |word, view: BoardView| {
@@ -180,7 +191,7 @@ fn bar(
             (filter_field(
                 "/board", &asked.q, "Filter: words, actor:, epic:, check:fail",
                 &[("view", &asked.view), ("group", &asked.group), ("done", &asked.done), ("projects", &asked.projects)],
-                filter_keys(|_| true),
+                terms,
             ))
             div #views data-live { (tabs("Views", [
                 choice("All", BoardView::All),

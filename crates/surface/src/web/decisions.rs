@@ -3,6 +3,7 @@
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
+use callboard_domain::actor::Actor;
 use callboard_domain::board::filter::{FilterHint, FilterTerm, FilterText, FilterWants};
 use callboard_domain::crew::{AgentId, Decision, DecisionId};
 use callboard_domain::event::EventTerms;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use super::Page;
 use super::audit::{RecordPart, parts_of_record};
 use super::frame::{Screen, View};
-use super::parts::{actor_named, ago, empty, filter_field, filter_keys};
+use super::parts::{actor_named, ago, empty, filter_field, filter_terms};
 use super::query::address;
 
 const DECISIONS_SHOWN: usize = 50;
@@ -79,7 +80,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
                 (typed, _) => typed.to_owned(),
             };
             let content = html! {
-                (bar(&typed, &hints, refused))
+                (bar(&typed, &hints, &found, refused))
                 div.pad.text.stack {
                     div #decisions data-live { (decisions(&found, &typed, page.engine.now())) }
                 }
@@ -95,10 +96,11 @@ pub(super) async fn list(page: Page, Query(asked): Query<DecisionListRequest>) -
     }
 }
 
-fn bar(typed: &str, hints: &[String], refused: (usize, bool)) -> Markup {
+fn bar(typed: &str, hints: &[String], found: &DecisionPage, refused: (usize, bool)) -> Markup {
+    let actors: Vec<Actor> = found.rows.iter().map(|row| row.agent.actor()).collect();
     html! {
         div.bar {
-            (filter_field("/decisions", typed, "actor:lead", &[], filter_keys(|key| key == "actor")))
+            (filter_field("/decisions", typed, "actor:lead", &[], filter_terms(|key| key == "actor", &actors, &[])))
             (parts_of_record(RecordPart::Decisions, "", refused))
             @for hint in hints { p.filter-hint { (hint) } }
         }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::Page;
 use super::frame::{Screen, View};
 use super::parts::{
-    Choice, Tone, actor_named, age, badge, empty, filter_field, filter_keys, icon, span, tabs,
+    Choice, Tone, actor_named, age, badge, empty, filter_field, filter_terms, icon, span, tabs,
     task_link,
 };
 use super::query::address;
@@ -61,11 +61,13 @@ pub(super) async fn list(page: Page, Query(asked): Query<JobListRequest>) -> Res
     let filter = FilterText::parse(&asked.q);
     match page.engine.jobs_found(&page.op(), wanted, &filter.terms).await {
         Ok(found) => {
+            let orders = found.it.iter().filter_map(|line| line.seen.run.as_ref()?.order.work());
+            let actors = orders.map(|order| &order.asked_by);
             let content = html! {
                 div.bar {
                     (filter_field(
                         Screen::Jobs.path(), &asked.q, "Filter: words, actor:, epic:, since:1d",
-                        &[("state", known.0)], filter_keys(|key| JOB_FILTER_KEYS.contains(&key)),
+                        &[("state", known.0)], filter_terms(|key| JOB_FILTER_KEYS.contains(&key), actors, &[]),
                     ))
                     (states(known.0, &asked.q))
                     @for hint in hints(&filter) { p.filter-hint { (hint) } }

@@ -3,7 +3,7 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::board::column::Column;
-use callboard_domain::board::filter::FILTER_KEYS;
+use callboard_domain::board::filter::{CheckFilter, FILTER_KEYS};
 use callboard_domain::board::why;
 use callboard_domain::ids::TaskName;
 use callboard_domain::policy::Phase;
@@ -16,6 +16,8 @@ use maud::{Markup, Render, html};
 
 /// How many check pips a card shows before it only counts.
 const PIPS_SHOWN: usize = 6;
+/// How many actors, and how many epics, a filter offers.
+const TERMS_SHOWN: usize = 20;
 /// A lease shorter than this is renewed all the time; its seconds tell a reader nothing.
 const SHORT_LEASE_S: u32 = 120;
 
@@ -231,8 +233,6 @@ pub(super) fn moment(at: Timestamp) -> Markup {
     html! { time datetime=(text) title=(text) { (text[..10]) " " (text[11..16]) " UTC" } }
 }
 
-/// The pip of one check: a square for a command, a circle for a person.
-pub(super) fn pip(check: &Check) -> Markup {
 /// The colour of the result of a check.
 pub(super) fn check_tone(check: &Check) -> Tone {
     match check.result() {
@@ -243,14 +243,16 @@ pub(super) fn check_tone(check: &Check) -> Tone {
     }
 }
 
+/// The pip of one check: a square for a command, a circle for a person.
+pub(super) fn pip(check: &Check) -> Markup {
     let shape = if check.is_command() { "pip" } else { "person" };
     let glyph = match check.result() {
         known @ ("pass" | "fail" | "stale") => known,
         _ => "open",
     };
+    let tone = check_tone(check);
     html! {
         svg class={ "icon glyph " (tone.class()) } aria-hidden="true" {
-    let tone = check_tone(check);
             use href={ "/icons.svg#" (shape) "-" (glyph) } {}
         }
     }
@@ -403,17 +405,40 @@ pub(super) fn filter_field<'a>(
             @for (name, value) in kept.iter().filter(|(_, value)| !value.is_empty()) {
                 input type="hidden" name=(name) value=(value);
             }
-            datalist #filter-terms { @for (term, takes) in known { option value=(term) { (takes) } } }
+            datalist #filter-terms { @for (term, takes) in known { option value=(term) label=[Some(takes).filter(|takes| !takes.is_empty())] {} } }
         }
     }
 }
 
-/// The keys of the filter language as terms to choose from.
-pub(super) fn filter_keys(
+/// The terms of the filter language to choose from: its keys, the words that some of them take, and actors and epics of
+/// the page, few of each.
+pub(super) fn filter_terms<'p>(
     says: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (String, &'static str)> {
-    let known = FILTER_KEYS.into_iter().filter(move |(key, _)| says(key));
-    known.map(|(key, takes)| (format!("{key}:"), takes))
+    actors: impl IntoIterator<Item = &'p Actor>,
+    epics: &'p [Task],
+) -> Vec<(String, &'p str)> {
+    let mut terms: Vec<(String, &str)> =
+        FILTER_KEYS.into_iter().map(|(key, takes)| (format!("{key}:"), takes)).collect();
+    let words = |key: &str, words: &[&str]| {
+        words.iter().map(|word| (format!("{key}:{word}"), "")).collect::<Vec<_>>()
+    };
+    terms.extend(words("check", &CheckFilter::ALL.map(CheckFilter::as_str)));
+    terms.extend(words("phase", &Column::ALL.map(Column::as_str)));
+    terms.extend(words("since", &["1h", "1d", "7d"]));
+    let mut actors: Vec<&Actor> = actors.into_iter().collect();
+    actors.sort_unstable();
+    actors.dedup();
+    let people = actors.into_iter().filter(|actor| !is_server(actor)).take(TERMS_SHOWN);
+    terms.extend(people.map(|actor| (format!("actor:{}", bare_name(actor.as_str())), "")));
+    let epics = epics.iter().take(TERMS_SHOWN);
+    terms.extend(epics.map(|epic| (format!("epic:{}", epic.name()), epic.title.as_str())));
+    terms.retain(|(term, _)| term.split_once(':').is_some_and(|(key, _)| says(key)));
+    terms
+}
+
+/// Whether an actor is the server itself; the names of its machines tell a reader nothing.
+fn is_server(actor: &Actor) -> bool {
+    matches!(actor.as_str().split_once(':'), Some(("runner" | "system", _)))
 }
 
 /// Text of agents and people with little markup: paragraphs, lists, code and fenced blocks. Nothing else is read, so no

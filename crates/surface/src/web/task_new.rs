@@ -456,7 +456,7 @@ fn fields(
                 div.field {
                     label for="epic" { "Part of" }
                     input.input #epic name="epic" value=(form.epic) list="epics" autocomplete="off" placeholder="no epic";
-                    datalist #epics { @for epic in epics { option value=(epic.name()) { (epic.title) } } }
+                    datalist #epics { @for epic in epics { option value=(epic.name()) label=(epic.title) {} } }
                 }
             }
             details open[!form.criteria.is_empty() || !form.base.is_empty() || !form.agent.is_empty() || !form.contract.is_empty()] {
