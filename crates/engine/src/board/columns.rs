@@ -388,18 +388,19 @@ impl Engine {
         let free = store.tasks_free(query).await?;
         let queue = free.iter().zip(1..).map(|(row, place)| (row.task.id.id, place)).collect();
         let places = self.board_settings(org).await?.max_concurrent_agents;
-        let running = self.agents_running(org).await?;
+        let (running, _) = self.agents_running(org).await?;
         let places_taken = (running >= places as usize).then_some(places);
         Ok(Surroundings { questions, asking, queue, places_taken })
     }
 
-    /// How many runs in workspaces are under way.
-    pub(crate) async fn agents_running(&self, org: &str) -> Result<usize, EngineError> {
+    /// How many runs in workspaces are under way, and how many of them wait for an answer.
+    pub(crate) async fn agents_running(&self, org: &str) -> Result<(usize, usize), EngineError> {
         let open = self.parts.store.works_open(org, RUNS_LOOKED_AT).await?;
         let is_running = |record: &&RunRecord| {
             matches!(record.job.state, JobState::Running { .. } | JobState::Stale { .. })
         };
-        Ok(open.iter().filter(is_running).count())
+        let asks = |record: &&RunRecord| record.asks().is_some();
+        Ok((open.iter().filter(is_running).count(), open.iter().filter(asks).count()))
     }
 
     /// The question that a run waits on.

@@ -52,7 +52,7 @@ pub struct InboxQuery {
 pub struct NavCounts {
     pub inbox: usize,
     pub mail_unread: u64,
-    /// Actors with a live attempt that are not silent.
+    /// Actors with a live attempt that are not silent and wait for no answer.
     pub agents_at_work: usize,
     /// Agents that this server started and that run now, out of `places`.
     pub agents_running: usize,
@@ -143,11 +143,13 @@ impl Engine {
             state: None,
             limit: LOOKED_AT,
         };
+        let (agents_running, asking) = self.agents_running(org).await?;
         Ok(NavCounts {
             inbox: inbox.total(),
             mail_unread,
-            agents_at_work: at_work.len(),
-            agents_running: self.agents_running(org).await?,
+            // An agent that asks stands still, although the heartbeats of its run go on.
+            agents_at_work: at_work.len().saturating_sub(asking),
+            agents_running,
             places: self.board_settings(org).await?.max_concurrent_agents,
             plans_open,
             jobs_active: store.jobs(jobs).await?.len(),

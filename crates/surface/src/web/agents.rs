@@ -141,6 +141,7 @@ async fn shown(
     };
     let mut page_view = View::of(Screen::Agents, Screen::Agents.title(), content);
     page_view.facts = facts;
+    page_view.says_at_work = true;
     page_view.says_places = true;
     page_view.keys = KEYS;
     page_view.twin = "callboard agent list";
@@ -258,20 +259,15 @@ fn facts(roster: &Roster) -> Markup {
     let count = |state| roster.actors.iter().filter(|seen| seen.state == state).count();
     let silent = roster.actors.iter().filter(|seen| seen.silent_since.is_some()).count();
     let asking = roster.actors.iter().filter(|seen| seen.asks).count();
-    // Silent and asking actors are busy ones.
-    let of_them = [(silent, "silent"), (asking, "asking you")];
-    let of_them: Vec<String> = of_them.into_iter().filter_map(counted).collect();
-    let busy = counted((count(AgentState::Busy), "busy")).map(|words| match of_them.is_empty() {
-        true => words,
-        false => format!("{words} ({})", of_them.join(", ")),
-    });
+    // Those at work stand before, as on every screen.
     let parts = [
-        (count(AgentState::Waiting), "waiting for a review"),
+        (silent, "silent"),
+        (asking, "asking you"),
+        (count(AgentState::Waiting), "waiting"),
         (count(AgentState::Failed), "failed"),
         (count(AgentState::Idle), "idle"),
     ];
-    let parts: Vec<String> =
-        busy.into_iter().chain(parts.into_iter().filter_map(counted)).collect();
+    let parts: Vec<String> = parts.into_iter().filter_map(counted).collect();
     html! { (parts.join(" · ")) }
 }
 

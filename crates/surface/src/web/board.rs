@@ -153,6 +153,7 @@ pub(super) async fn show(page: Page, Query(asked): Query<BoardAsked>) -> Respons
     };
     let mut view = View::of(Screen::Board, Screen::Board.title(), content);
     view.facts = facts(&columns, now);
+    view.says_at_work = true;
     view.keys = KEYS;
     view.twin = "callboard task list";
     page.show(StatusCode::OK, view).await
@@ -160,12 +161,11 @@ pub(super) async fn show(page: Page, Query(asked): Query<BoardAsked>) -> Respons
 
 fn facts(columns: &[BoardColumn], now: Timestamp) -> Markup {
     let count = |column: Column| columns.iter().find(|one| one.column == column);
-    let working = count(Column::Working).map_or(0, |column| column.count.number());
     let review = count(Column::Review).map_or(0, |column| column.count.number());
     let oldest = count(Column::Ready)
         .and_then(|column| column.cards.iter().map(|card| card.task.phase_at).min());
     html! {
-        (working) " working, " (review) @if review == 1 { " waits" } @else { " wait" } " for a review"
+        (review) @if review == 1 { " waits" } @else { " wait" } " for a review"
         @if let Some(oldest) = oldest { " · oldest ready task waits " (super::parts::span(now.ms_since(oldest))) }
     }
 }

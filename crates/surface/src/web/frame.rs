@@ -122,7 +122,7 @@ pub(super) struct View<'a> {
     pub twin: &'a str,
     /// The address of a script for this page besides those of all pages.
     pub script: Option<&'static str>,
-    /// Whether the standing facts end with the number of agents at work.
+    /// Whether the standing facts begin with the number of agents at work.
     pub says_at_work: bool,
     /// Whether the standing facts end with how many places for agents are taken.
     pub says_places: bool,
@@ -320,7 +320,7 @@ impl Page {
                 }
                 p.faint #facts data-live {
                     (view.facts)
-                    @if view.says_at_work { " · " (at_work(counts)) }
+                    @if view.says_at_work { (at_work(counts)) @if !view.facts.0.is_empty() { " · " } }
                     @if view.says_places {
                         @if !view.facts.0.is_empty() { " · " }
                         span title="Runs of agents under way, and how many may be at a time (general.max_concurrent_agents)" {
@@ -383,9 +383,9 @@ impl Page {
 /// How many agents are at work, in words.
 pub(super) fn at_work(counts: &NavCounts) -> String {
     match counts.agents_at_work {
-        0 => "no agent is at work".to_owned(),
-        1 => "1 agent is at work".to_owned(),
-        many => format!("{many} agents are at work"),
+        0 => "no agent at work".to_owned(),
+        1 => "1 agent at work".to_owned(),
+        many => format!("{many} agents at work"),
     }
 }
 
