@@ -15,7 +15,7 @@ use callboard_engine::{ActorSeen, EngineError, MailFilter, RosterFilter, WorkSpa
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::agents::{AgentsView, SpanRequest, bar, state};
+use super::agents::{AgentsView, SIGNS, SpanRequest, bar, state};
 use super::confirm::Confirm;
 use super::frame::{Screen, View};
 use super::parts::{Tone, ago, icon, note, outcome, tag, task_link, title_link};
@@ -106,7 +106,7 @@ async fn shown(
             div.pad-top { div.box { ol.lanes.lanes-one {
                 li { (times(&agent.axis)) }
                 li { (lane(&agent.axis, &agent.seen)) }
-            } } }
+            } p.box-body.faint { (SIGNS) } } }
             @match &agent.mails {
                 None => div.pad.stack { (attempts(agent)) (decisions(agent)) (learned(agent)) },
                 Some(mails) => div.sided.pad-top {
@@ -141,7 +141,7 @@ fn head(agent: &AgentPage) -> Markup {
                 @if let Some(task) = &seen.task { span { "on " (title_link(task)) } }
                 @if let Some(at) = seen.heard_at { span { "heard " (ago(at, axis.now)) } }
                 span { (seen.record.finished) " finished" }
-                @if let Some(share) = seen.record.first_try_percent() { span { (share) " % enough at the first try" } }
+                @if let Some(share) = seen.record.first_try_percent() { span { (share) " % passed at the first try" } }
             }
         }
     }

@@ -27,7 +27,7 @@ use super::{Page, done, query, said};
 /// So many idle actors are listed; more than that are folded.
 const IDLE_SHOWN: usize = 10;
 /// How to read a lane.
-const SIGNS: &str = "ticks: heartbeats · hatched: lease left · UTC";
+pub(super) const SIGNS: &str = "ticks: heartbeats · hatched: lease left · UTC";
 const KEYS: &[(&str, &str)] = &[("e", "earlier")];
 
 #[derive(Default, Deserialize)]
@@ -250,7 +250,6 @@ pub(super) fn bar(path: &str, axis: &Axis, view: AgentsView, views: &Markup) -> 
             a.button.button-small href=(earlier) data-key="e" { (icon("back")) "Earlier" }
             @if axis.until < axis.now { a.button.button-small href=(present) { "Now" } }
             ul.swatches { @for (tone, word) in key { li class=(tone.class()) { (word) } } }
-            @if views.0.is_empty() { span.bar-end.faint { (SIGNS) } }
         }
     }
 }
@@ -307,7 +306,6 @@ fn lanes(axis: &Axis, roster: &Roster) -> Markup {
                     } }
                 }
             }
-            // The bar above has no room left for the signs.
             p.box-body.faint { (SIGNS) }
             @if roster.is_cut { p.box-body.faint { "Only the newest attempts of the span are shown." } }
         }
