@@ -357,7 +357,7 @@ fn snooze_form(row: &InboxRow, next: &str) -> Markup {
     // On a letter the key marks it as read.
     let has_key = !matches!(row.fact, InboxFact::Mail { .. });
     html! {
-        details.menu.verb {
+        details.menu.snooze {
             summary.button.button-bare data-key=[has_key.then_some("e")] {
                 (icon("clock")) "Snooze" @if has_key { kbd { "e" } }
             }

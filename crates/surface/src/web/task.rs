@@ -294,7 +294,7 @@ pub(super) async fn shown(
                 div.stack #task data-live {
                     @if let Some(words) = trouble(page, seen) { (words) }
                     @if task.is_plan { (parts(seen)) }
-                    (checks(page, &checks_of(seen)))
+                    (checks(page, &checks_of(page, seen)))
                     (intent(seen))
                     (activity(seen))
                 }
@@ -537,7 +537,7 @@ fn intent(seen: &TaskSeen) -> Markup {
     }
 }
 
-fn checks_of(seen: &TaskSeen) -> CheckPanel<'_> {
+fn checks_of<'s>(page: &Page, seen: &'s TaskSeen) -> CheckPanel<'s> {
     let task = seen.task();
     CheckPanel {
         task,
@@ -545,7 +545,12 @@ fn checks_of(seen: &TaskSeen) -> CheckPanel<'_> {
         tails: &seen.tails,
         back: format!("/tasks/{}", task.name()),
         run: ("Run the checks", Some("c")),
-        none: html! { "No check gates closing. " a href="#edit" { "Add one" } " so that done means proved." },
+        none: html! {
+            "No check gates closing. "
+            @if page.acts() && why_not(page, PersonVerb::Edit).is_none() {
+                button.link type="button" popovertarget="edit" { "Add one" } " so that done means proved."
+            } @else { "A check makes done mean proved." }
+        },
         running: seen.check_job.as_ref().filter(|job| !job.is_over()).map(|job| job.state.as_str()),
     }
 }
@@ -556,15 +561,15 @@ fn acts(page: &Page, seen: &TaskSeen) -> Markup {
     html! {
         @for verb in shown { (form(page, seen, verb)) }
         @if !others.is_empty() {
-            details.others {
+            details.menu.others {
                 summary.button data-key="." { (icon("dots")) "More" kbd { "." } }
-                div.row { @for verb in others { (form(page, seen, verb)) } }
+                div { @for verb in others { (form(page, seen, verb)) } }
             }
         }
         @if why_not(page, PersonVerb::Edit).is_none() {
-            details.others #edit {
-                summary.button data-key="e" { (icon("words")) "Edit" kbd { "e" } }
-                div.box.box-body { (super::task_form::edit(seen)) }
+            button.button type="button" popovertarget="edit" data-key="e" { (icon("words")) "Edit" kbd { "e" } }
+            div.panel #edit popover role="dialog" aria-label="Edit the task" {
+                div.popover-body.stack { h2 { "Edit " (seen.task().name()) } (super::task_form::edit(seen)) }
             }
         }
     }

@@ -142,8 +142,8 @@ function push(element) {
 
 // Puts the focus into the first field of a panel that is open.
 function begin(panel) {
-  const first = "textarea, select, input:not([type=hidden]), form button, div a";
-  if (panel.open) panel.querySelector(first)?.focus();
+  const first = "textarea, select, input:not([type=hidden]), form button, div a, :scope > div > details > summary";
+  if (panel.open || panel.matches(":popover-open")) [...panel.querySelectorAll(first)].find((field) => field.checkVisibility())?.focus();
 }
 
 // Moves the focus along the rows of the page.
@@ -160,6 +160,7 @@ function step(by, event) {
 function across(by, event) {
   const lists = [...document.querySelectorAll("[data-rows]")].filter((list) => list.querySelector("[data-row]"));
   const at = lists.indexOf(document.activeElement.closest("[data-rows]"));
+  if (element.popoverTargetElement?.matches(".panel")) begin(element.popoverTargetElement);
   const next = lists[Math.min(lists.length - 1, Math.max(0, at + by))];
   if (!next) return;
   event.preventDefault();
@@ -190,7 +191,7 @@ addEventListener("pageshow", () => {
 // A panel that opens is ready to be written in; Escape closes it, and Ctrl Enter sends it.
 document.addEventListener(
   "toggle",
-  ({ target }) => target.matches("details.menu") && !target.lastElementChild.contains(document.activeElement) && begin(target),
+  ({ target }) => target.matches("details.menu, .panel") && !target.lastElementChild.contains(document.activeElement) && begin(target),
   { capture: true },
 );
 document.addEventListener("keydown", (event) => {
