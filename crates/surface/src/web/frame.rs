@@ -360,18 +360,15 @@ impl Page {
         html! {
             div #help popover role="dialog" aria-label="Keys and help" {
                 div.popover-body.stack {
-                    div { h2 { (view.screen.title()) } p.soft { (view.screen.entry().about) " In a terminal: " code { (view.twin) } } }
-                    @if !view.keys.is_empty() { div.stack-tight { h2 { "On this page" } (keys(view.keys)) } }
-                    div.stack-tight { h2 { "Everywhere" } (keys(&everywhere)) }
-                    div.phone.stack-tight {
-                        (self.who())
-                        button.button type="button" popovertarget="projects" { (icon("board")) "Choose a project" }
-                    }
+                    div.help-about { h2 { (view.screen.title()) } p.soft { (view.screen.entry().about) " In a terminal: " code { (view.twin) } } }
+                    // A phone has no keys.
+                    @if !view.keys.is_empty() { div.wide.stack-tight { h2 { "On this page" } (keys(view.keys)) } }
+                    div.wide.stack-tight { h2 { "Everywhere" } (keys(&everywhere)) }
                     div.stack-tight {
                         h2 { "Screens" }
-                        div.keys { @for screen in Screen::ALL.iter().copied() {
-                            @let NavEntry { path, title, key, .. } = screen.entry();
-                            div { a href=(path) { (title) } kbd { (key) } }
+                        div.keys.screens { @for screen in Screen::ALL.iter().copied() {
+                            @let NavEntry { path, title, glyph, key, .. } = screen.entry();
+                            div { a href=(path) aria-current=[(view.screen == screen).then_some("page")] { (icon(glyph)) (title) } kbd { (key) } }
                         } }
                     }
                 }
@@ -381,6 +378,10 @@ impl Page {
 }
 
 /// How many agents are at work, in words.
+                    div.phone.stack-tight {
+                        button.button type="button" popovertarget="projects" { (icon("board")) "Choose a project" }
+                        (self.who())
+                    }
 pub(super) fn at_work(counts: &NavCounts) -> String {
     match counts.agents_at_work {
         0 => "no agent at work".to_owned(),
