@@ -10,11 +10,11 @@ const TOP: f64 = 16.0;
 const BASE: f64 = 132.0;
 /// The height of the mark for parts of unknown height.
 const UNKNOWN: f64 = 12.0;
-/// At most so many labels below the plot.
 /// The distance of two lines of words beside points.
 const MARK_LINE: f64 = 14.0;
-/// More would overlap on a narrow screen.
+/// At most so many labels below the plot, and so many characters. More would overlap on a narrow screen.
 const LABELS_MAX: usize = 8;
+const LABEL_CHARS_MAX: usize = 42;
 
 /// One chart. Each series has a value for each label.
 pub(super) struct Chart {
@@ -99,7 +99,9 @@ impl Chart {
 
     /// The last label is always there; the others keep a distance. The only place with values has its label.
     fn is_labelled(&self, n: usize) -> bool {
-        let step = self.labels.len().div_ceil(LABELS_MAX).max(1);
+        let longest = self.labels.iter().map(|label| label.chars().count()).max().unwrap_or(1);
+        let places = (LABEL_CHARS_MAX / longest.max(1)).clamp(1, LABELS_MAX);
+        let step = self.labels.len().div_ceil(places).max(1);
         let is_in_turn = (self.labels.len() - 1 - n).is_multiple_of(step);
         match self.only_place() {
             Some(only) => n == only || (is_in_turn && n.abs_diff(only) >= step),

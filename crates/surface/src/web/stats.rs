@@ -226,7 +226,7 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
     };
     let (lead, wait) = (compared.spans(Measure::Lead), compared.spans(Measure::Wait));
     let timed = |spans: &Spans, measure| match spans.quantile_ms(0.9) {
-        Some(ms) => format!("p90 {}{}", span(ms), was(measure)),
+        Some(ms) => format!("median{}; p90 {}", was(measure), span(ms)),
         None => String::new(),
     };
     let (closed, canceled) = (lead.count(), compared.count(Measure::Canceled));
@@ -248,8 +248,8 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
     let late = compared.count(Measure::Late);
     html! {
         dl.tiles {
-            (tile("Lead time, median", &time(lead.quantile_ms(0.5)), &timed(&lead, Measure::Lead)))
-            (tile("Queue wait, median", &time(wait.quantile_ms(0.5)), &timed(&wait, Measure::Wait)))
+            (tile("Lead time", &time(lead.quantile_ms(0.5)), &timed(&lead, Measure::Lead)))
+            (tile("Queue wait", &time(wait.quantile_ms(0.5)), &timed(&wait, Measure::Wait)))
             (tile("Closed", &closed.to_string(), &(a_day + &former(were_closed, were_closed.to_string()))))
             (tile("First-try pass", &share(first, closed), former(were_closed, share(were_first, were_closed)).trim_start_matches(", ")))
             (tile("Checks passed", &share(passed, passed + failed),
@@ -257,10 +257,14 @@ fn tiles(compared: &Compared<'_>, days: i64) -> Markup {
             (tile("Sent back", &share(back, closed),
                 &format!("{back} of {closed} closed{}", former(were_closed, share(were_back, were_closed)))))
             (tile("Leases run out", &leases.to_string(),
-                &format!("{late} late {}{}", if late == 1 { "claim" } else { "claims" }, former(had_leases, had_leases.to_string()))))
+                &format!("{late} late {}{}", claims(late), former(had_leases, had_leases.to_string()))))
             (cost_tile(compared))
         }
     }
+}
+
+fn claims(count: u64) -> &'static str {
+    if count == 1 { "claim" } else { "claims" }
 }
 
 /// The cost of the span, and how many of its runs it is known of.
@@ -324,7 +328,7 @@ fn charts(compared: &Compared<'_>) -> Vec<Chart> {
         daily(
             "leases",
             "Leases run out",
-            format!("a {step}; claims that came too late: {}", count(Measure::Late)),
+            format!("a {step}; {} late {}", count(Measure::Late), claims(count(Measure::Late))),
             format!(
                 "{} leases ran out, and {} calls came too late.",
                 count(Measure::Expired),
@@ -352,7 +356,7 @@ fn cost_chart(compared: &Compared<'_>) -> Chart {
     Chart {
         id: "cost",
         title: "Cost",
-        unit: format!("{unit} a {}; hatched: runs that reported none", compared.step_word()),
+        unit: format!("{unit} a {}; hatched: unknown", compared.step_word()),
         says: format!(
             "Runs reported a cost of {sum}; {} runs reported none.",
             unknown.iter().sum::<u64>()
@@ -477,7 +481,7 @@ mod tests {
         for words in [
             "First-try pass</dt><dd><strong>70 %</strong><span class=\"faint\">was 25 %",
             "Leases run out</dt><dd><strong>5</strong><span class=\"faint\">11 late claims, was 7",
-            "claims that came too late: 11",
+            "a day; 11 late claims",
         ] {
             assert!(shown.contains(words), "{words}: {shown}");
         }
