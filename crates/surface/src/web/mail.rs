@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::frame::{Screen, View};
 use super::jobs::short;
 use super::parts::{
-    Choice, Tone, actor, actor_named, age, ago, empty, icon, note, prose, tabs, task_link,
+    Choice, Tone, actor, actor_named, age, ago, avatar, empty, icon, note, prose, tabs, task_link,
     title_link,
 };
 use super::task_verbs::why_not;
@@ -235,43 +235,64 @@ fn row(
         .collect();
     html! {
         li id={ "row-" (mail.id) } class=[is_here.then_some("is-chosen")] {
-            div.letter-line {
-                a class="title" href=(within(&format!("/mail/{}", mail.id), kind)) data-row
-                    aria-current=[is_here.then_some("true")] { bdi { (mail.subject) } }
-                (age(mail.created_at, now))
-            }
-            div.letter-line {
+            (avatar(&writer(mail)))
+            a.title.cover href=(within(&format!("/mail/{}", mail.id), kind)) data-row
+                aria-current=[is_here.then_some("true")] { bdi { (mail.subject) } }
+            (age(mail.created_at, now))
+            p.excerpt {
                 (read_mark(mail)) " " (who(mail))
-                @if thread.letters.len() > 1 { " " span.faint { (thread.letters.len()) " letters" } }
-                @if page.acts() && !unread.is_empty() { (read_form(&unread, path_of(kind), None)) }
+                @if thread.letters.len() > 1 { ", " (thread.letters.len()) " letters" }
+                " · " bdi { (excerpt) }
             }
-            p.excerpt { bdi { (excerpt) } @if excerpt.len() < mail.body.len() { "…" } }
+            @if page.acts() && !unread.is_empty() { (read_form(&unread, path_of(kind), None)) }
         }
     }
 }
 
-/// A word and a glyph, so that nothing depends on colour.
+/// A word, so that nothing depends on colour.
 fn read_mark(mail: &Mail) -> Markup {
     html! { @match mail.read_at {
-        None => span.tone.is-now { "● unread" },
-        Some(_) => span.faint { "○ read" },
+        None => span.tone.is-now { "unread" },
+        Some(_) => span.faint { "read" },
+    } }
+}
+
+/// The actor that wrote a letter; people share one sign.
+fn writer(mail: &Mail) -> String {
+    match (&mail.from, &mail.to) {
+        (Some(from), _) => format!("agent:{from}"),
+        (None, Some(_)) => "human:people".into(),
+        (None, None) => "system:server".into(),
+    }
+}
+
+/// The writer in the words of a list; to whom, where people wrote.
+fn who(mail: &Mail) -> Markup {
+    html! { @match (&mail.from, &mail.to) {
+        (Some(from), _) => bdi { (from) },
+        (None, Some(to)) => { "people to " bdi { (to) } },
+        (None, None) => "the server",
     } }
 }
 
 /// Marks these letters as read.
 fn read_form(mails: &[MailId], next: &str, key: Option<&str>) -> Markup {
     html! { @if let [first, others @ ..] = mails {
-        form.inline method="post" action={ "/mail/" (first) "/read" } {
+        form.above method="post" action={ "/mail/" (first) "/read" } {
             input type="hidden" name="next" value=(next);
             @if !others.is_empty() {
                 input type="hidden" name="also" value=(others.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
             }
-            button.button.button-small.button-bare[key.is_none()] data-key=[key] { (icon("check")) "Mark as read" @if let Some(key) = key { kbd { (key) } } }
+            @match key {
+                Some(key) => button.button.button-small data-key=(key) { (icon("check")) "Mark as read" kbd { (key) } },
+                // A row has no room for the words.
+                None => button.button.button-small.button-bare aria-label="Mark as read" title="Mark as read" { (icon("check")) },
+            }
         }
     } }
 }
 
-fn who(mail: &Mail) -> Markup {
+fn who_named(mail: &Mail) -> Markup {
     html! { @match (&mail.from, &mail.to) {
         (Some(from), _) => (actor_named(&format!("agent:{from}"))),
         (None, Some(to)) => span.row { "people to" (actor_named(&format!("agent:{to}"))) },
@@ -341,13 +362,11 @@ async fn one(
                             }
                         }
                     } @else {
-                        // Another thread may become the first one, so this one is answered on its own page.
-                        div.split-body #first data-live {
+                        // Another thread may become the first one, but not while this one is answered.
+                        div.split-body #first data-live data-keep=(id) {
                             (thread(page, id, &letters, about.as_ref(), asked.kind()))
-                            @if original.is_some() && page.acts() {
-                                p.row { a.button.button-main data-key="R" href={ (within(&format!("/mail/{id}"), asked.kind())) "#body" } {
-                                    (icon("comment")) "Answer" kbd { "R" }
-                                } }
+                            @if let Some(original) = original.filter(|_| page.acts()) {
+                                (answer_form(page, original, about.as_ref(), &draft))
                             }
                         }
                     } }
@@ -418,7 +437,7 @@ pub(super) fn letter(
     html! {
         article.letter id={ "letter-" (mail.id) } class=[is_chosen.then_some("is-chosen")] {
             div.dots {
-                (who(mail))
+                (who_named(mail))
                 @if let Some(kind) = from_type { span { (kind.as_str()) } }
                 @if mail.from.is_some() { span { "to " bdi { (mail.to.as_ref().map_or("people", AgentId::as_str)) } } }
                 span { (ago(mail.created_at, now)) }

@@ -11,11 +11,14 @@ export function morph(fresh) {
 }
 
 const isBusy = (element) => element.matches(":hover") || element.contains(document.activeElement);
+// Whether a form in an element is being written, or the pointer is over the element.
+const isWritten = (element) => isBusy(element) || [...element.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
 const held = new Map();
 
 // Makes `old` equal to `fresh`, element by element, so that focus, open details and half-written fields stay.
 function become(old, fresh) {
   if (old.isEqualNode(fresh)) return;
+  if (old.dataset?.keep !== fresh.dataset?.keep && isWritten(old)) return;
   if (old.nodeType !== 1 || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh.cloneNode(true));
   if (old.matches("input, textarea, select") && old === document.activeElement) return;
   const stays = (name) => (name === "open" && old.matches("details")) || (name === "value" && old.value !== old.defaultValue);
