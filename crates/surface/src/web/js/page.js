@@ -230,10 +230,19 @@ function verbs(words) {
     const name = copy.textContent.trim();
     if (name.toLowerCase().includes(words) && name && !named.has(name)) named.set(name, element);
   }
-  return [...named].slice(0, 8);
+  return [...named].slice(0, VERBS_SHOWN);
+}
+
+// Leaves as many rows as the palette has room for; the longest list gives way.
+function trim() {
+  const lists = [...palette.querySelectorAll("[data-here] ul, [data-found] ul")];
+  const count = () => lists.reduce((sum, list) => sum + list.children.length, 0);
+  while (count() > ROWS_SHOWN) lists.reduce((longest, list) => (list.children.length > longest.children.length ? list : longest)).lastElementChild.remove();
 }
 
 // Each row presses the real button of the page, after the palette is closed.
+const ROWS_SHOWN = 8;
+const VERBS_SHOWN = 3;
 function showVerbs() {
   const rows = verbs(field.value.trim().toLowerCase()).map(([name, element]) => {
     const [row, button, title] = ["li", "button", "span"].map((tag) => document.createElement(tag));
@@ -279,6 +288,7 @@ async function look() {
   if (!answer.ok || words !== field.value) return;
   const part = new DOMParser().parseFromString(await answer.text(), "text/html");
   if (!found.contains(document.activeElement)) found.replaceChildren(...part.querySelector("[data-found]").childNodes);
+  trim();
 }
 palette?.addEventListener("keydown", (event) => {
   const rows = [...palette.querySelectorAll("[data-here] button, [data-found] a")];
@@ -291,3 +301,4 @@ palette?.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+  trim();
