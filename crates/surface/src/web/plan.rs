@@ -103,7 +103,7 @@ async fn shown(
     let mut view = View::of(Screen::Plans, &title, content);
     view.trail = vec![
         (Screen::Plans.path().into(), Screen::Plans.title().into()),
-        (format!("/plans/{}", plan.id), short(plan)),
+        (format!("/plans/{}", plan.id), title.clone()),
     ];
     view.keys = KEYS;
     let twin = format!("callboard plan show {}", plan.id);
@@ -126,6 +126,7 @@ fn head(seen: &PlanPage) -> Markup {
                     many => span { (many) " criteria" },
                 }
                 span { "proposed " (ago(plan.at, seen.now)) }
+                span.id title=(plan.id) { (short(plan)) }
                 @match &plan.state {
                     PlanState::Draft => {}
                     PlanState::Approved { at, by, .. } => { span { "made by " (by) " " (ago(*at, seen.now)) } }
