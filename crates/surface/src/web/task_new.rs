@@ -87,6 +87,8 @@ impl TaskForm {
     fn of(pairs: Pairs) -> Self {
         let mut form = Self::default();
         let mut lines: Vec<CheckLine> = vec![CheckLine::default(); CHECKS_MAX];
+        // The line that a button takes away, and how many lines the form had.
+        let (mut drop, mut shown) = (None, 0_usize);
         for (name, value) in pairs {
             let place = |prefix: &str| {
                 let number: usize = name.strip_prefix(prefix)?.parse().ok()?;
@@ -107,6 +109,10 @@ impl TaskForm {
                 // A link has all checks in one field, one a line.
                 "checks" => form.checks.extend(plain(&value).lines().map(CheckLine::of)),
                 "lines" => form.lines = value.parse().unwrap_or_default(),
+                "shown" => shown = value.parse().unwrap_or_default(),
+                "drop" => {
+                    drop = value.parse::<usize>().ok().and_then(|number| number.checked_sub(1))
+                }
                 "dep" => form.deps.push(value),
                 "deps" => form.typed = value,
                 "criteria" => form.criteria = plain(&value),
@@ -120,6 +126,10 @@ impl TaskForm {
                 "from" => form.from = value,
                 _ => {}
             }
+        }
+        if let Some(place) = drop.filter(|place| *place < CHECKS_MAX) {
+            lines.remove(place);
+            form.lines = shown.saturating_sub(1);
         }
         form.checks.extend(lines);
         form.checks.retain(|line| !line.text.trim().is_empty());
@@ -437,7 +447,7 @@ fn fields(
                     placeholder="Title, short name or the end of an id" aria-describedby="deps-hint";
                 p.faint #deps-hint { "Several are separated by commas." }
             }
-            div.row {
+            div.row.fields {
                 div.field {
                     label for="mode" { "Who works on it" }
                     select.input #mode name="mode" {
@@ -446,12 +456,8 @@ fn fields(
                     }
                 }
                 div.field {
-                    label for="priority" { "Priority, 100 high to 900 low" }
-                    input.input #priority name="priority" type="number" min="0" max="1000" step="1" list="priorities"
-                        value=(form.priority.unwrap_or(DEFAULT_PRIORITY));
-                    datalist #priorities { @for known in [PlannedPriority::High, PlannedPriority::Medium, PlannedPriority::Low] {
-                        option value=(known.number()) { (known.word()) }
-                    } }
+                    label for="priority" { "Priority" }
+                    (priority_field(form.priority.unwrap_or(DEFAULT_PRIORITY)))
                 }
                 div.field {
                     label for="epic" { "Part of" }
@@ -497,6 +503,21 @@ fn fields(
     }
 }
 
+/// The priorities by their words. A number between them, from a link or a command, is a choice as well.
+fn priority_field(priority: u16) -> Markup {
+    let known = [PlannedPriority::High, PlannedPriority::Medium, PlannedPriority::Low];
+    let is_named = known.iter().any(|known| known.number() == priority);
+    html! {
+        select.input #priority name="priority" {
+            option value="0" selected[priority == 0] { "P0, before all others" }
+            @for known in known {
+                option value=(known.number()) selected[priority == known.number()] { (known.word()) ", " (known.number()) }
+            }
+            @if !is_named && priority > 0 { option value=(priority) selected { (priority) } }
+        }
+    }
+}
+
 fn contract_words(kind: VerificationKind) -> &'static str {
     match kind {
         VerificationKind::None => "nothing",
@@ -513,6 +534,7 @@ fn check_fields(form: &TaskForm, count: usize, used: &[CheckUsed]) -> Markup {
     html! {
         fieldset.field {
             legend { "Checks " span.faint { "nothing closes before they pass" } }
+            input type="hidden" name="shown" value=(count);
             @for n in 1..=count {
                 @let line = form.checks.get(n - 1).unwrap_or(&empty);
                 div.check-field {
@@ -522,6 +544,8 @@ fn check_fields(form: &TaskForm, count: usize, used: &[CheckUsed]) -> Markup {
                     }
                     input.input.mono name={ "check" (n) } value=(line.text) autocomplete="off" list="used"
                         aria-label={ "Check " (n) } placeholder=[(n == 1).then_some("cargo test")];
+                    button.button.button-bare.button-small name="drop" value=(n) formmethod="get" formnovalidate
+                        aria-label={ "Remove check " (n) } { (icon("cross")) }
                 }
             }
             datalist #used { @for known in used { option value=(known.command) {} } }
@@ -561,6 +585,17 @@ mod tests {
             ),
             (vec![("check2", "b"), ("check1", "a"), ("check3", " ")], "a\nb"),
             (vec![("checks", "a"), ("check1", "b")], "a\nb"),
+            (
+                vec![
+                    ("check1", "a"),
+                    ("kind2", "person"),
+                    ("check2", "b"),
+                    ("check3", "c"),
+                    ("drop", "2"),
+                ],
+                "a\nc",
+            ),
+            (vec![("check1", "a"), ("drop", "0"), ("drop", "x")], "a"),
             (vec![("check0", "a"), ("check51", "b"), ("checkx", "c"), ("check-1", "d")], ""),
         ] {
             assert_eq!(form(&pairs).check_text(), wanted, "{pairs:?}");
