@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use callboard_domain::event::EventName;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{BoardProjects, EngineError, NavCounts, ProjectSeen};
 use maud::{DOCTYPE, Markup, html};
 
@@ -319,8 +320,8 @@ impl Page {
                     } }
                 }
                 p.faint #facts data-live {
-                    (view.facts)
                     @if view.says_at_work { (at_work(counts)) @if !view.facts.0.is_empty() { " · " } }
+                    (view.facts)
                     @if view.says_places {
                         @if !view.facts.0.is_empty() { " · " }
                         span title="Runs of agents under way, and how many may be at a time (general.max_concurrent_agents)" {
@@ -333,7 +334,7 @@ impl Page {
                         (icon("search")) span { "Search or jump to" } kbd { "/" }
                     }
                     @if self.seen.is_some() {
-                        button.live type="button" title="Pause or resume updates" data-key="p" { span { "As of now" } }
+                        button.live type="button" title="Pause or resume updates" data-key="p" { span { (self.as_of()) } }
                     }
                     @if self.acts() {
                         a.button.button-main href="/tasks/new" data-key="n" { (icon("plus")) span { "New task" } kbd { "n" } }
@@ -341,6 +342,12 @@ impl Page {
                 }
             }
         }
+    }
+
+    /// When the page was made. A script makes it the state of the stream.
+    fn as_of(&self) -> Markup {
+        let text = rfc3339_ms(self.engine.now());
+        html! { "As of " time datetime=(text) { (text[11..19]) } " UTC" }
     }
 
     /// The keys of the page, every screen, and who acts here: on a phone the rail has no room for them.
@@ -371,17 +378,18 @@ impl Page {
                             div { a href=(path) aria-current=[(view.screen == screen).then_some("page")] { (icon(glyph)) (title) } kbd { (key) } }
                         } }
                     }
+                    div.phone.stack-tight {
+                        button.button type="button" popovertarget="projects" { (icon("board")) "Choose a project" }
+                        (self.who())
+                    }
                 }
             }
         }
     }
 }
 
-/// How many agents are at work, in words.
-                    div.phone.stack-tight {
-                        button.button type="button" popovertarget="projects" { (icon("board")) "Choose a project" }
-                        (self.who())
-                    }
+/// How many agents are at work, in the words of every screen: those that hold a task, are not silent and wait for no
+/// answer.
 pub(super) fn at_work(counts: &NavCounts) -> String {
     match counts.agents_at_work {
         0 => "no agent at work".to_owned(),

@@ -220,8 +220,10 @@ fn rows(asked: &InboxAsked, inbox: &Inbox, chosen: Option<&str>, now: Timestamp)
 
 fn item(asked: &InboxAsked, row: &InboxRow, chosen: Option<&str>, now: Timestamp) -> Markup {
     let (tone, glyph, word) = looks(row.cause);
+    // A row that leaves says what happened to its task.
+    let about = row.task.as_ref().map(|task| format!("/tasks/{}", task.name));
     html! {
-        li.item id={ "row-" (row.key) } {
+        li.item id={ "row-" (row.key) } data-about=[about] {
             span class={ "glyph " (tone.class()) } { (icon(glyph)) }
             a.item-title.cover href=(asked.address(&row.key)) data-row
                 aria-current=[(chosen == Some(row.key.as_str())).then_some("true")] { bdi { (row.title) } }

@@ -6,6 +6,8 @@ import "./find.js";
 
 // The pause between two fetches on a busy board.
 const PAUSE_MS = 300;
+// A server that restarts is back within this time.
+const AWAY_MS = 2000;
 // A picture that is redrawn too often cannot be read.
 const SLOW_MS = 5000;
 const AGES_MS = 15_000;
@@ -19,6 +21,32 @@ let isOpen = true;
 let isPaused = false;
 let isStale = false;
 let isRenewing = false;
+let asOf = new Date();
+
+// Says that the server is away, since when, and keeps forms from being sent into nothing. A stream that opens again at
+// once is no news.
+let timer = 0;
+let note = null;
+function tell() {
+  clearTimeout(timer);
+  if (isOpen) return away(false);
+  timer = setTimeout(() => away(true), AWAY_MS);
+}
+
+function away(isAway) {
+  for (const button of document.querySelectorAll("form[method=post] button:not([type=button])")) {
+    if (isAway && !button.disabled) button.dataset.away = "";
+    if ("away" in button.dataset) button.disabled = isAway;
+    if (!isAway) delete button.dataset.away;
+  }
+  if (!isAway) note?.remove();
+  if (!isAway || note?.isConnected) return;
+  note = document.createElement("p");
+  note.className = "note is-late away";
+  note.setAttribute("role", "status");
+  note.textContent = `As of ${asOf.toLocaleTimeString()}: the server is away. This page tries again by itself; forms can be sent when it is back.`;
+  document.querySelector("main").prepend(note);
+}
 
 function show() {
   if (!dot) return;
@@ -34,6 +62,7 @@ const hear = ({ name, isOpen: open }) => {
     if (open && !isOpen) renew();
     isOpen = open;
     show();
+    tell();
   } else if (name === "" || concerned.includes(name)) renew();
 };
 
@@ -68,7 +97,10 @@ export async function renew() {
     isStale = false;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-      if (answer.ok) morph(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      if (answer.ok) {
+        morph(new DOMParser().parseFromString(await answer.text(), "text/html"));
+        asOf = new Date();
+      }
     } catch {
       // The server is away; the stream reports its return.
     }

@@ -26,7 +26,7 @@ function become(old, fresh) {
   for (const { name, value } of fresh.attributes) {
     if (old.getAttribute(name) !== value && !stays(name)) old.setAttribute(name, value);
   }
-  if ("rows" in old.dataset && isBusy(old)) return hold(old, fresh);
+  if ("rows" in old.dataset && (isBusy(old) || old.dataset.rows === "wait")) return hold(old, fresh);
   unhold(old);
   children(old, fresh);
 }
@@ -54,14 +54,18 @@ function children(old, fresh) {
   }
 }
 
-// A list under the pointer or with focus inside does not move: rows change in place, rows that left are dimmed, and new
-// rows wait behind a button.
+// A list under the pointer or with focus inside does not move: rows change in place, rows that left are dimmed and say
+// why, and new rows wait behind a button. In a list with data-rows="wait" they always do.
 function hold(list, fresh) {
+  const waits = list.dataset.rows === "wait";
   const rows = new Map([...fresh.children].filter((row) => row.id).map((row) => [row.id, row]));
   let known = 0;
   for (const row of list.children) {
     const next = rows.get(row.id);
-    row.classList.toggle("is-gone", Boolean(row.id) && !next);
+    // The last rows of a long list fall off at its end.
+    const isGone = Boolean(row.id) && !next && !waits;
+    if (isGone && !row.classList.contains("is-gone")) explain(row);
+    row.classList.toggle("is-gone", isGone);
     if (next) {
       known += 1;
       become(row, next);
@@ -74,7 +78,7 @@ function hold(list, fresh) {
     unhold(list);
     children(list, fresh);
   };
-  const leave = () => isBusy(list) || settle();
+  const leave = () => waits || isBusy(list) || settle();
   list.addEventListener("pointerleave", leave);
   list.addEventListener("focusout", () => queueMicrotask(leave), { once: true });
   const button = document.createElement("button");
@@ -87,6 +91,21 @@ function hold(list, fresh) {
     list.before(button);
   }
   held.set(list, { fresh, button, leave, settle });
+}
+
+// Writes into a row that left what happened to its task last: "ana approved it".
+async function explain(row) {
+  const about = row.dataset.about ?? row.querySelector("[data-row]")?.getAttribute("href");
+  if (!about?.startsWith("/tasks/")) return;
+  const answer = await fetch(about).catch(() => null);
+  if (!answer?.ok || !row.classList.contains("is-gone")) return;
+  const task = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const words = task.querySelector("#activity .feed > li > span:nth-child(2)")?.textContent;
+  if (!words) return;
+  const said = document.createElement("p");
+  said.className = "left";
+  said.textContent = words;
+  row.append(said);
 }
 
 function unhold(list) {
@@ -141,6 +160,7 @@ function push(element) {
   element.click();
   // At once: the next key may already be a letter of the text.
   if (element.matches("details.menu > summary")) begin(element.parentElement);
+  if (element.popoverTargetElement?.matches(".panel")) begin(element.popoverTargetElement);
 }
 
 // Puts the focus into the first field of a panel that is open.
@@ -163,7 +183,6 @@ function step(by, event) {
 function across(by, event) {
   const lists = [...document.querySelectorAll("[data-rows]")].filter((list) => list.querySelector("[data-row]"));
   const at = lists.indexOf(document.activeElement.closest("[data-rows]"));
-  if (element.popoverTargetElement?.matches(".panel")) begin(element.popoverTargetElement);
   const next = lists[Math.min(lists.length - 1, Math.max(0, at + by))];
   if (!next) return;
   event.preventDefault();
@@ -171,6 +190,8 @@ function across(by, event) {
 }
 
 // ---- forms
+
+const SLOW_MS = 10_000;
 
 // A button that was pressed says so and cannot be pressed twice.
 document.addEventListener("submit", (event) => {
@@ -180,6 +201,7 @@ document.addEventListener("submit", (event) => {
     button.disabled = true;
     button.dataset.pressed = button.textContent;
     if (button.dataset.busy) button.textContent = button.dataset.busy;
+    setTimeout(() => (button.textContent += ": the server still works on it"), SLOW_MS);
   });
 });
 // A page that the browser kept and shows again has buttons that were pressed before.
@@ -212,6 +234,8 @@ document.addEventListener("pointerdown", ({ target }) => {
 
 // ---- palette
 
+const ROWS_SHOWN = 8;
+const VERBS_SHOWN = 3;
 const palette = document.getElementById("palette");
 const field = palette?.querySelector("input");
 const here = palette?.querySelector("[data-here]");
@@ -241,8 +265,6 @@ function trim() {
 }
 
 // Each row presses the real button of the page, after the palette is closed.
-const ROWS_SHOWN = 8;
-const VERBS_SHOWN = 3;
 function showVerbs() {
   const rows = verbs(field.value.trim().toLowerCase()).map(([name, element]) => {
     const [row, button, title] = ["li", "button", "span"].map((tag) => document.createElement(tag));
@@ -266,6 +288,7 @@ function showVerbs() {
   head.textContent = "Here";
   list.append(...rows);
   here.replaceChildren(...(rows.length ? [head, list] : []));
+  trim();
 }
 
 // Before the palette opens: once it is open, the first letter of a quick typist would be selected, and lost.
@@ -301,4 +324,3 @@ palette?.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-  trim();
