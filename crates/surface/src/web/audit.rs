@@ -11,6 +11,7 @@ use callboard_domain::board::filter::{
 };
 use callboard_domain::event::{EventName, EventTerm, EventTerms, LoggedEvent, plain, short};
 use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::time::Timestamp;
 use callboard_engine::time::rfc3339_ms;
@@ -208,9 +209,9 @@ fn bar(asked: &AuditRequest, found: &AuditFound) -> Markup {
         true => RecordPart::Refused,
         false => RecordPart::Events,
     };
-    html! {
     let actors = found.page.events.iter().map(|event| &event.actor);
     let terms = filter_terms(|key| matches!(key, "actor" | "since" | "task"), actors, &[]);
+    html! {
         div.bar {
             (filter_field(
                 "/audit", &asked.q, "actor:claude-1 verb:task. since:1d -word", &[],
@@ -239,7 +240,7 @@ fn events(asked: &AuditRequest, found: &AuditFound) -> Markup {
                             th scope="col" { "No." } th scope="col" { "At, UTC" } th scope="col" { "Who" }
                             th scope="col" { "Event" } th scope="col" { "Task" } th scope="col" { "With" }
                         } }
-                        tbody #events data-rows { @for event in &found.page.events { (row(event, found)) } }
+                        tbody #events data-rows="wait" { @for event in &found.page.events { (row(event, found)) } }
                     }
                 }
             }
@@ -360,12 +361,29 @@ fn tone(event: &LoggedEvent) -> Tone {
             true => Tone::Proved,
             false => Tone::Failed,
         },
-        EventName::JobAsked | EventName::ReviewRequested | EventName::PlanProposed => Tone::Person,
-        EventName::AttemptStarted | EventName::JobStarted | EventName::TaskClaimed => Tone::Now,
+        EventName::JobAsked
+        | EventName::ReviewRequested
+        | EventName::PlanProposed
+        | EventName::MailSent
+        | EventName::TaskTold
+        | EventName::CommentAdded => Tone::Person,
+        EventName::AttemptStarted
+        | EventName::JobStarted
+        | EventName::JobTaken
+        | EventName::TaskClaimed
+        | EventName::TaskHeard
+        | EventName::AgentAdded => Tone::Now,
+        EventName::TaskStatusChanged => match event.data["phase"].as_str().and_then(Phase::parse) {
+            Some(Phase::ClosedDone) => Tone::Proved,
+            Some(Phase::Review) => Tone::Person,
+            Some(Phase::Working) => Tone::Now,
+            Some(Phase::Initial | Phase::ClosedCanceled) | None => Tone::Plain,
+        },
         _ => match verb {
             "failed" | "refused" | "rejected" => Tone::Failed,
             "expired" | "stale" | "blocked" => Tone::Late,
-            "approved" | "completed" | "merged" | "passed" | "succeeded" => Tone::Proved,
+            "approved" | "completed" | "merged" | "passed" | "succeeded" | "answered"
+            | "delivered" | "stored" => Tone::Proved,
             _ => Tone::Plain,
         },
     }
