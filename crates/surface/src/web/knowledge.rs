@@ -309,7 +309,7 @@ fn entry(page: &Page, asked: &KnowledgeRequest, line: &KnowledgeLine, now: Times
                     (used_by(line, now))
                     span.id title=(entry.id) { (short(&entry.id.to_string())) }
                     @if writes(page) && entry.superseded_by.is_none() {
-                        a href={ "/knowledge?supersedes=" (entry.id) "#write" } { "Supersede" span.hidden { " " (entry.title) } }
+                        a href={ "/knowledge?supersedes=" (entry.id) "#write" } { "Supersede" span.hidden { " " bdi { (entry.title) } } }
                     }
                 }
             }
