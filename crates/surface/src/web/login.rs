@@ -147,6 +147,7 @@ pub(crate) fn refused_page(status: StatusCode, words: &str) -> Response {
 pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) -> Response {
     let content = html! {
         @if let Some(words) = words { p.fault role="alert" { (words) } }
+        p.soft { "Once a board has a token, only the owners of its tokens may open it." }
         form.stack method="post" action="/login" {
             div.field {
                 label for="token" { "Token" }
