@@ -362,6 +362,7 @@ fn tone(event: &LoggedEvent) -> Tone {
             false => Tone::Failed,
         },
         EventName::JobAsked
+        | EventName::JobAnswered
         | EventName::ReviewRequested
         | EventName::PlanProposed
         | EventName::MailSent
@@ -382,8 +383,7 @@ fn tone(event: &LoggedEvent) -> Tone {
         _ => match verb {
             "failed" | "refused" | "rejected" => Tone::Failed,
             "expired" | "stale" | "blocked" => Tone::Late,
-            "approved" | "completed" | "merged" | "passed" | "succeeded" | "answered"
-            | "delivered" | "stored" => Tone::Proved,
+            "approved" | "completed" | "merged" | "passed" | "succeeded" => Tone::Proved,
             _ => Tone::Plain,
         },
     }

@@ -9,7 +9,7 @@ use callboard_domain::board::card::{Card, Mode};
 use callboard_domain::board::outlook::{CheckUsed, OutlookLine, OutlookSign, TaskOutlook, outlook};
 use callboard_domain::board::plan::PlannedPriority;
 use callboard_domain::board::why::WhyPart;
-use callboard_domain::ids::{TaskId, TaskName};
+use callboard_domain::ids::TaskId;
 use callboard_domain::limits::CHECKS_MAX;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::Task;
@@ -20,6 +20,7 @@ use maud::{Markup, html};
 use super::frame::{Screen, View};
 use super::parts::{State, Tone, ago, icon, task_link, title_link};
 use super::task::found;
+use super::task_new_deps::Deps;
 use super::task_verbs::{check_lines, new_checks, once, plain};
 use super::{Page, done, said};
 
@@ -142,63 +143,6 @@ impl TaskForm {
     }
 }
 
-/// The deps of a form: the tasks that were found, and what was typed without being found.
-#[derive(Default)]
-struct Deps {
-    tasks: Vec<Task>,
-    unknown: Vec<String>,
-    vague: Vec<String>,
-}
-
-impl Deps {
-    async fn of(page: &Page, form: &TaskForm) -> Result<Self, EngineError> {
-        let mut deps = Self::default();
-        for name in &form.deps {
-            deps.find(page, name).await?;
-        }
-        for typed in form.typed.split([',', '\n']).map(str::trim).filter(|typed| !typed.is_empty())
-        {
-            // A title has spaces, and so has a list of names.
-            let is_name =
-                |word: &str| TaskName::parse(word).is_some() || word.parse::<TaskId>().is_ok();
-            if !typed.split_whitespace().all(is_name) {
-                deps.find(page, typed).await?;
-                continue;
-            }
-            for word in typed.split_whitespace() {
-                deps.find(page, word).await?;
-            }
-        }
-        Ok(deps)
-    }
-
-    /// Finds a task by its short name or id, else by its title or the end of its id.
-    async fn find(&mut self, page: &Page, typed: &str) -> Result<(), EngineError> {
-        let task = match found(page, typed).await {
-            Ok(id) => match page.engine.task_get(&page.op(), id).await {
-                Ok(seen) => Some(seen.it.task),
-                Err(EngineError::Refused(_)) => None,
-                Err(error) => return Err(error),
-            },
-            Err(EngineError::Refused(_)) => {
-                let mut fits = page.engine.tasks_called(&page.op(), typed).await?;
-                if fits.len() > 1 {
-                    self.vague.push(typed.to_owned());
-                    return Ok(());
-                }
-                fits.pop()
-            }
-            Err(error) => return Err(error),
-        };
-        match task {
-            Some(task) if self.tasks.iter().any(|known| known.id == task.id) => {}
-            Some(task) => self.tasks.push(task),
-            None => self.unknown.push(typed.to_owned()),
-        }
-        Ok(())
-    }
-}
-
 pub(super) async fn new(page: Page, Query(pairs): Query<Pairs>) -> Response {
     match begun(&page, TaskForm::of(pairs)).await {
         Ok(form) => asked(&page, StatusCode::OK, &form, None).await,
@@ -253,7 +197,7 @@ pub(super) async fn create(page: Page, Form(pairs): Form<Pairs>) -> Response {
 
 /// Makes the task. Returns its address and a word about it.
 async fn made(page: &Page, form: &TaskForm) -> Result<(String, String), EngineError> {
-    let deps = Deps::of(page, form).await?;
+    let deps = Deps::of(page, &form.deps, &form.typed).await?;
     if let Some(typed) = deps.unknown.first() {
         let words = format!("no task is called {typed}; nothing was made");
         return Err(Refusal::invalid_field("deps", words).into());
@@ -313,7 +257,7 @@ async fn content(page: &Page, form: &TaskForm, fault: Option<&str>) -> Result<Ma
             div.pad.text { p { "Sign in to make tasks: run " code { "callboard open" } " in a terminal." } }
         });
     }
-    let deps = Deps::of(page, form).await?;
+    let deps = Deps::of(page, &form.deps, &form.typed).await?;
     let used = page.engine.checks_used(&page.op()).await?;
     let epics = page.engine.epic_list(&page.op(), EPICS_OFFERED).await?;
     let epics: Vec<Task> = epics.into_iter().map(|epic| epic.record.task).collect();
