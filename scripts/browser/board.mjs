@@ -191,15 +191,15 @@ export class Tab {
   }
 
   // Barriers that axe finds, as rule and first place. The evaluation is the debugger's, which no policy of the page
-  // holds off.
-  async barriers() {
+  // holds off. `place` is a selector, for a part of the page.
+  async barriers(place) {
     await this.page.evaluate(axe);
-    return this.page.evaluate(async (values) => {
+    return this.page.evaluate(async ([values, place]) => {
       // Without `resultTypes`, axe also describes every element that passed.
       const asked = { runOnly: { type: 'tag', values }, resultTypes: ['violations'] };
-      const { violations } = await window.axe.run(document, asked);
+      const { violations } = await window.axe.run(place ?? document, asked);
       return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)}`);
-    }, RULES);
+    }, [RULES, place]);
   }
 
   // By how many pixels the page scrolls sideways.

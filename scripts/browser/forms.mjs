@@ -10,7 +10,7 @@ const CONFLICT = 'Shorten the README';
 const used = new Set();
 const shown = new Set();
 // Forms that another check uses, and those that repeat the effect of one that is used here.
-const ELSEWHERE = ['/login', '/agents/*/stop', '/jobs/*/cancel', '/tasks/*/review/rebase', '/settings/redeliver/*', '/settings/look'];
+const ELSEWHERE = ['/login', '/settings/redeliver/*'];
 
 const shape = (action) => action.replace(/^\/(tasks|mail|plans|jobs|agents)\/(?!new)[^/]+\//, '/$1/*/').replace(/redeliver\/.*/, 'redeliver/*');
 
@@ -35,8 +35,8 @@ class Person {
   }
 
   // Follows a link or presses a button, and waits for the page that it leads to.
-  async press(locator) {
-    await Promise.all([this.page.waitForNavigation({ timeout: SOON }), locator.click({ timeout: SOON })]);
+  async press(locator, within = SOON) {
+    await Promise.all([this.page.waitForNavigation({ timeout: within }), locator.click({ timeout: SOON })]);
     await this.note();
   }
 
@@ -89,7 +89,7 @@ await lane('forms', async (browser) => {
   // A new task, and everything that a person can say about it.
   await ana.goto('/tasks/new');
   // Another line and a look at the outcome keep what was typed.
-  const typed = { title: 'Say goodbye', body: 'When it ends.', check1: 'true', check2: 'reads well', kind2: 'person', deps: 'announce version', priority: '300' };
+  const typed = { title: 'Say goodbye', body: 'When it ends.', check1: 'true', check2: 'reads well', kind2: 'person', deps: 'announce version', priority: '900' };
   const form = ana.page.locator('form[action="/tasks/new"]');
   for (const [name, value] of Object.entries(typed)) {
     const field = form.locator(`[name="${name}"]`);
@@ -107,7 +107,7 @@ await lane('forms', async (browser) => {
   await form.locator('input[name=dep]').uncheck();
   await ana.send('/tasks/new', {}, 'button.button-main');
   const made = await show((await named('Say goodbye')).id);
-  report('a new task is made', made.checks.length === 2 && (await priority(made.id)) === 300, made);
+  report('a new task is made', made.checks.length === 2 && (await priority(made.id)) === 900, made);
   const here = `/tasks/${made.id}`;
   const on = async (verb, fields, holds, button) => {
     await ana.goto(here);
@@ -117,8 +117,8 @@ await lane('forms', async (browser) => {
   };
   await on('edit', { title: 'Say goodbye politely', checks: 'true\nfalse\nmanual: reads well' },
     (task) => task.title === 'Say goodbye politely' && task.checks.length === 3);
-  await on('sooner', {}, async () => (await priority(made.id)) === 200);
-  await on('later', {}, async () => (await priority(made.id)) === 300);
+  await on('sooner', {}, async () => (await priority(made.id)) === 800);
+  await on('later', {}, async () => (await priority(made.id)) === 900);
   const other = await named('Announce version 1.0');
   await on('dep', { dep: other.id }, (task) => JSON.stringify(task.deps).includes(other.id));
   await on('undep', {}, (task) => !JSON.stringify(task.deps).includes(other.id));
@@ -150,6 +150,17 @@ await lane('forms', async (browser) => {
     await ana.goto(`/jobs/${await running()}`);
     await ana.send('/answer', {}, 'button[value=no]');
     report('a question is answered at its job', /[Rr]efused/.test(await ana.said()), await ana.page.locator('main').textContent());
+    // The agent's own page, and its job, end it as well.
+    await on('run', { agent: 'asker' }, (_, said) => /asked to start/.test(said));
+    await running();
+    const holder = (await show(made.id)).assignee.replace('agent:', '');
+    await ana.goto(`/agents/${holder}`);
+    await ana.send(`/agents/${holder}/stop`);
+    report('an agent is stopped at its page', /stopped/.test(await ana.said()), ana.page.url());
+    await on('run', { agent: 'asker' }, (_, said) => /asked to start/.test(said));
+    await ana.goto(`/jobs/${await running()}`);
+    await ana.send('/cancel');
+    report('a run is canceled at its job', /[Cc]ancel|stopped/.test(await ana.said()), await ana.said());
   });
   await ana.goto(here);
   await ana.send('/remove', {}, 'button.button-bad');
@@ -190,6 +201,14 @@ await lane('forms', async (browser) => {
   // Work that goes back with a comment on a hunk.
   await part('work that goes back', async () => {
     const conflict = (await named(CONFLICT)).id;
+    const rebase = ana.page.locator('button[formaction$="/rebase"], form[action$="/rebase"] button').first();
+    // The page does not wait long for git, which says whether the work conflicts.
+    for (const until = Date.now() + 3 * SOON; (await rebase.count()) === 0 && Date.now() < until; ) await lookAt(conflict);
+    await ana.reveal(rebase);
+    used.add('/tasks/*/review/rebase');
+    // A rebase in a worktree of its own takes several calls of git.
+    await ana.press(rebase, 3 * SOON);
+    report('a rebase names its conflicts', /Not rebased: conflicts in README.md/.test(await ana.said()), await ana.said());
     await lookAt(conflict);
     await ana.press(ana.page.locator('a[href*="comment="]').first());
     await ana.send('/review/draft', { text: 'Keep the second line.' });
@@ -286,6 +305,8 @@ await lane('forms', async (browser) => {
     await ana.send('/settings/update', { [setting]: '7' });
     await ana.goto('/settings');
     report('a setting is kept', (await ana.page.locator(`[name="${setting}"]`).inputValue()) === '7', await ana.page.locator(`[name="${setting}"]`).inputValue());
+    await ana.send('/settings/look');
+    report('the board looks at its health again', (await ana.page.locator('main').textContent()).includes('Doctor'), ana.page.url());
     await ana.send('/settings/clients');
     report('the clients are looked at again', /looks at the clients/.test(await ana.said()), await ana.said());
     await ana.send('/settings/you', { theme: 'dark', keys: 'off' });

@@ -1,7 +1,9 @@
 // Texts that agents wrote to harm a reader: they are shown as text, run nothing, load nothing, reorder nothing around
 // them and make no page wider than its window.
 
-import { Board, Tab, WIDTHS, lane, report } from './board.mjs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Board, SOON, Tab, WIDTHS, lane, report } from './board.mjs';
 
 const ESCAPE = '\u001b';
 const RTL = '\u202egnp.exe\u2066';
@@ -15,6 +17,51 @@ const TEXTS = {
   colours: `${ESCAPE}[31mred${ESCAPE}[0m ${ESCAPE}]8;;http://elsewhere.example/\u0007link${ESCAPE}]8;;\u0007`,
 };
 const ALL = Object.values(TEXTS).join(' ');
+// For titles that take fewer characters.
+const FEW = [TEXTS.script, TEXTS.image, TEXTS.reversed].join(' ');
+const FILE = `<img src=x onerror=owned=1> ${RTL}.txt`;
+
+// Two agents of the board itself: what one prints and commits, and what the other asks, is hostile.
+async function agents(board) {
+  const folder = join(board.folder, '.callboard', 'hostile');
+  mkdirSync(folder, { recursive: true });
+  const kept = (name, text) => (writeFileSync(join(folder, name), text), join(folder, name));
+  const said = kept('said.txt', `${Object.values(TEXTS).join('\n')}\n`);
+  const options = [{ optionId: 'yes', kind: 'allow_once' }, { optionId: 'no', kind: 'reject_once' }];
+  const toolCall = { toolCallId: 't', kind: 'execute', title: ALL, rawInput: { command: ALL } };
+  const ask = kept('ask.json', `${JSON.stringify({ jsonrpc: '2.0', id: 'p', method: 'session/request_permission', params: { sessionId: 's1', toolCall, options } })}\n`);
+  const speaker = kept('speaker.sh', `cat > /dev/null
+set -e
+cat '${said}'
+cp '${said}' plain.txt
+cp '${said}' "$(cat '${kept('name.txt', FILE)}')"
+git add -A
+git commit -q -F '${said}'
+echo '<complete/>'
+`);
+  const asker = kept('asker.sh', `read -r hello
+echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
+read -r new
+echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}'
+read -r prompt
+cat '${ask}'
+read -r answer
+`);
+  const executor = (name, kind, script) => `[executors.${name}]\nkind = "${kind}"\ncommand = ["sh", ${JSON.stringify(script)}]\n`;
+  const settings = 'general.auto_review = false\nrelay.sandbox = "executor"\nrunner.drain_s = 0\nrunner.kill_grace_s = 1\n';
+  writeFileSync(join(board.folder, '.callboard', 'config.local.toml'), settings + executor('speaker', 'command', speaker) + executor('asker', 'acp', asker));
+  await board.stop();
+  await board.serve();
+  const started = {};
+  for (const name of ['speaker', 'asker']) {
+    started[name] = board.json('task', 'add', `${name} ${FEW}`).id;
+    board.cli('run', started[name], '--agent', name);
+  }
+  const job = (task) => board.json('job', 'list').works.find(({ taskId }) => taskId === task);
+  const until = Date.now() + 3 * SOON;
+  while (Date.now() < until && !(job(started.asker)?.question && board.json('task', 'show', started.speaker).status === 'in_review'));
+  return { review: started.speaker, asking: started.asker, log: job(started.speaker).id, question: job(started.asker).id };
+}
 
 // What a page shows, and what ran in it.
 const look = (page) =>
@@ -66,18 +113,25 @@ await lane('hostile', async (browser) => {
   const session = board.call(boss, 'begin', { id: task, expected_actor: boss, idempotency_key: 'k', client: 'hostile' });
   board.call(boss, 'heartbeat', { session: session.id, progress: ALL });
 
+  const planned = { title: FEW, description: ALL, acceptance_criteria: [ALL], type: 'PAIR', priority: 'low' };
+  const { plan_id: plan } = board.call('agent:planner', 'propose_plan', { tasks: [planned], todos: [{ content: FEW, status: 'completed' }] });
+  board.call(boss, 'store_knowledge', { title: FEW, body: ALL, tags: ['x'], confidence: 50 });
+  const epic = board.json('epic', 'add', FEW, '--description', ALL).id;
+  const run = await agents(board);
+
   for (const width of WIDTHS) {
     const tab = await Tab.open(browser, board, { width });
     await tab.goto('/mail');
     const letter = await tab.page.locator('a[href^="/mail/"]').first().getAttribute('href');
-    const pages = { inbox: '/', board: '/board', task: `/tasks/${task}`, events: `/tasks/${task}?show=events`, new: `/tasks/new?title=${encodeURIComponent(ALL)}&deps=${encodeURIComponent(TEXTS.script)}&check1=${encodeURIComponent(ALL)}`, mail: '/mail', letter, agents: '/agents', decisions: '/decisions' };
+    const pages = { inbox: '/', board: '/board', task: `/tasks/${task}`, events: `/tasks/${task}?show=events`, new: `/tasks/new?title=${encodeURIComponent(ALL)}&deps=${encodeURIComponent(TEXTS.script)}&check1=${encodeURIComponent(ALL)}`, mail: '/mail', letter, agents: '/agents', decisions: '/decisions',
+      review: `/tasks/${run.review}/review`, worked: `/tasks/${run.review}`, asking: `/tasks/${run.asking}`, log: `/jobs/${run.log}`, question: `/jobs/${run.question}`, jobs: '/jobs', plan: `/plans/${plan}`, plans: '/plans', knowledge: '/knowledge', epic: `/tasks/${epic}`, audit: '/audit', search: `/search?q=${encodeURIComponent(TEXTS.script)}`, filter: `/board?q=${encodeURIComponent(`"${TEXTS.script}"`)}` };
     for (const [name, path] of Object.entries(pages)) {
       await tab.goto(path);
       const seen = await look(tab.page);
       const at = `hostile texts on ${name} at ${width} px`;
       const nothing = seen.owned === undefined && seen.images + seen.scripts + seen.links === 0;
       report(`${at} run nothing`, nothing, { ...seen, text: undefined });
-      if (name !== 'agents') report(`${at} are shown as text`, seen.text.includes(TEXTS.script), path);
+      if (!['agents', 'audit', 'filter'].includes(name)) report(`${at} are shown as text`, seen.text.includes(TEXTS.script), path);
       report(`${at} have no control characters`, !seen.controls, path);
       report(`${at} reorder nothing around them`, seen.reordered.length === 0, seen.reordered);
       const sideways = await tab.sideways();

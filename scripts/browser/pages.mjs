@@ -64,6 +64,23 @@ const PAGES = [
   '/tasks/{Announce version 1.0}',
 ];
 
+// The screens whose menus, folds and overlays are opened, too.
+const PANELS = [
+  '/',
+  '/board',
+  '/tasks/{Greet in three languages}',
+  '/tasks/{Greet in three languages}/review',
+  '/tasks/new',
+  '/agents',
+  '/agents/{an agent}',
+  '/jobs/{the job that asks}',
+  '/plans/{a plan}',
+  '/knowledge',
+  '/settings',
+];
+// So many menus of a page are opened, one by one.
+const MENUS_OPENED = 4;
+
 // Where an id comes from that no title leads to.
 const IDS = {
   'a letter': (board) => board.json('mail', 'list', '--human').items[0].id,
@@ -94,6 +111,28 @@ const sound = async (tab, name, { errors = true, script = true } = {}) => {
   };
   await tab.shot(name);
   return [seen.barriers.length + seen.outside.length + seen.broken.length === 0 && seen.sideways <= 0, seen];
+};
+
+// Opens the overlays of a page one by one, then all its folds.
+const panels = async (tab, name, path) => {
+  await tab.goto(path);
+  const barriers = [];
+  const look = async (opened, place) => barriers.push(...(await tab.barriers(place)).map((barrier) => `${opened}: ${barrier}`));
+  const overlays = tab.page.locator(`${path === '/' ? '' : 'main '}:is(details.menu > summary, button[popovertarget]:not([popovertargetaction]))`);
+  for (let at = 0, opened = 0; at < (await overlays.count()) && opened < MENUS_OPENED; at += 1) {
+    const overlay = overlays.nth(at);
+    // The verbs of a card are there for the card under the pointer.
+    if (!(await overlay.isVisible())) continue;
+    await overlay.click({ force: true });
+    // What an overlay covers in part is no target meanwhile.
+    await look(await overlay.textContent(), 'details.menu[open], [popover]:popover-open');
+    await tab.page.keyboard.press('Escape');
+    opened += 1;
+  }
+  await tab.page.evaluate(() => document.querySelectorAll('main details:not(.menu)').forEach((fold) => (fold.open = true)));
+  await look('folds');
+  const wide = await tab.sideways();
+  report(`the panels of ${name} ${tab.name}`, barriers.length === 0 && wide <= 0, { barriers, wide });
 };
 
 // The text of a page as a reader gets it, without what says how fresh the page is.
@@ -143,6 +182,13 @@ await lane('pages', async (browser) => {
   const everyone = await lists.page.locator('table.agents tbody tr').count();
   const taken = await lists.page.locator('#facts').textContent();
   report('the page of agents says how many places are taken', /\d+ of \d+ places taken/.test(taken), taken);
+  const counts = [];
+  for (const path of ['/', '/board', '/agents']) {
+    await lists.goto(path);
+    counts.push(await lists.page.locator('#at-work').textContent(), (await lists.page.locator('#facts').textContent()).trim().slice(0, 15));
+  }
+  // The others are silent or ask.
+  report('every screen has the same number of agents at work', counts.every((count) => /^1 (at work|agent at work)/.test(count)), counts);
   await lists.goto('/agents');
   const usual = await lists.page.locator('nav[aria-label=Span] [aria-current=page]').textContent();
   report('a young board opens its agents with a short span', ['10 min', '1 h'].includes(usual), usual);
@@ -159,7 +205,7 @@ await lane('pages', async (browser) => {
   const jobs = async (query) => (await lists.goto(`/jobs?${query}`), lists.page.locator('.jobs tbody tr').allTextContents());
   const every = await jobs('');
   const found = await jobs('q=GREET+actor:you+-moon');
-  const fits = found.length > 0 && found.length < every.length && found.every((row) => row.includes('Greet'));
+  const fits = found.length > 0 && found.length < every.length && found.every((row) => /greet/i.test(row));
   report('jobs are found by the filter', fits, { every, found });
   const none = await jobs('q=since:1d+epic:nothing-like-it');
   const drop = await lists.page.locator('#jobs a', { hasText: 'Drop the filter' }).getAttribute('href');
@@ -205,21 +251,54 @@ await lane('pages', async (browser) => {
   report('a page that is missing names what was looked for', (await lists.shows('NOTHING-77')) && way === 1, way);
   await lists.close();
 
-  // The panels of verbs are closed on every page above.
+  // Panels are closed on every page above.
   for (const theme of THEMES) {
-    const tab = await Tab.open(browser, board, { theme });
-    for (const [name, path] of [['review', '/review'], ['task', '']]) {
-      await tab.goto(`/tasks/${board.task('Greet in three languages')}${path}`);
-      const panels = tab.page.locator('main details.verb:visible > summary');
-      const barriers = [];
-      for (let at = 0; at < (await panels.count()); at += 1) {
-        await panels.nth(at).click();
-        barriers.push(...(await tab.barriers()));
-        await tab.page.keyboard.press('Escape');
-      }
-      report(`the panels of the ${name} ${theme}`, barriers.length === 0 && (await panels.count()) > 0, barriers);
+    for (const width of WIDTHS) {
+      const tab = await Tab.open(browser, board, { theme, width });
+      for (const path of PANELS) await panels(tab, path, path.replace(/{(.*)}/, (_, name) => IDS[name]?.(board) ?? board.task(name)));
+      await tab.close();
     }
-    await tab.close();
+  }
+
+  {
+    // A menu leaves the page as it is, and the form that edits a task opens from its link, too.
+    const menus = await Tab.open(browser, board);
+    await menus.goto(`/tasks/${board.task('Publish version 1.0')}`);
+    const top = () => menus.page.locator('.phases').evaluate((phases) => phases.getBoundingClientRect().top);
+    const before = await top();
+    await menus.page.keyboard.press('.');
+    const more = await menus.page.locator('.others[open]').count();
+    report('More opens over the page', more === 1 && (await top()) === before, { more, before, after: await top() });
+    await menus.page.keyboard.press('Escape');
+    await menus.page.getByRole('button', { name: 'Add one' }).click();
+    const edits = await menus.page.locator('#edit-title').evaluate((field) => field.checkVisibility());
+    report('a task without checks offers the form for one', edits && (await top()) === before, edits);
+    await menus.goto(`/jobs/${job(board, 'SUCCEEDED')}`);
+    const notes = await menus.page.locator('#log-notes').getAttribute('open');
+    const words = await menus.page.locator('#log').textContent();
+    report('the notes of a run are folded', notes === null && !words.includes('callboard: '), { notes, words });
+    await menus.goto('/board');
+    const terms = await menus.page.locator('#filter-terms option').evaluateAll((all) => all.map((one) => one.value));
+    const completes = ['actor:ada', 'check:fail', 'phase:review'].every((term) => terms.includes(term)) && terms.some((term) => /^epic:DEMO-/.test(term));
+    report('the filter completes actors, epics and words', completes, terms);
+    // The record does not move: new events wait until they are asked for.
+    await menus.goto('/audit');
+    const newest = () => menus.page.locator('#events tr').first().getAttribute('id');
+    const known = await newest();
+    board.cli('task', 'add', 'One more event');
+    await menus.page.locator('button.held').waitFor({ timeout: SOON });
+    const kept = (await newest()) === known;
+    await menus.page.keyboard.press('s');
+    report('new events wait until they are asked for', kept && (await newest()) !== known, { known, now: await newest() });
+    // A row that leaves under the pointer stays, and says why.
+    await menus.goto('/board');
+    await menus.page.locator('.live[data-state=live]').waitFor({ timeout: SOON });
+    const leaves = menus.page.locator('.column > ul > li', { hasText: 'One more event' }).first();
+    await leaves.hover();
+    board.call('human:ana', 'transition', { id: board.task('One more event'), to: 'canceled' });
+    const why = await menus.page.locator('.is-gone .left').textContent({ timeout: SOON }).catch(String);
+    report('a row that left says why', /to canceled/.test(why), why);
+    await menus.close();
   }
 
   const plain = await Tab.open(browser, board, { script: false });
@@ -248,6 +327,24 @@ await lane('pages', async (browser) => {
     report(`${name} has no form for a reader who did not sign in`, forms === 0, { forms });
   }
   await reader.close();
+
+  {
+    // A server that is away is said, and nothing is sent to it.
+    const gone = await Board.fresh('gone');
+    gone.cli('task', 'add', 'Stay');
+    const left = await Tab.open(browser, gone);
+    await left.goto(`/tasks/${gone.task('Stay')}`);
+    await left.page.locator('.live[data-state=live]').waitFor({ timeout: SOON });
+    await gone.stop();
+    const away = left.page.locator('main > .away');
+    const said = await away.textContent({ timeout: SOON });
+    const send = left.page.locator('main form[action$="/tell"] button').last();
+    report('a server that is away is said, and forms wait', /^As of .*the server is away/.test(said) && (await send.isDisabled()), said);
+    await gone.serve();
+    await away.waitFor({ state: 'detached', timeout: 2 * SOON });
+    report('forms go on when the server is back', !(await send.isDisabled()), await away.count());
+    await left.close();
+  }
 
   // With a token the board is closed, and the page of a stranger is the form for the token.
   const closed = await Board.fresh('closed');

@@ -163,7 +163,7 @@ await lane('review', async (browser) => {
   const check = `until [ -e '${gate}' ]; do sleep 0.1; done; [ ! -s '${gate}' ]`;
   writeFileSync(gate, '');
   await reader.goto(`/tasks/${task}`);
-  await reader.page.locator('summary', { hasText: 'Edit' }).click();
+  await reader.page.locator('main [data-key=e]').click();
   await reader.page.locator('#edit-checks').fill(check);
   await reader.page.getByRole('button', { name: 'Save' }).click();
   board.cli('task', 'move', task, 'in_review');
