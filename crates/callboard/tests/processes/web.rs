@@ -140,14 +140,16 @@ fn the_form_for_a_token_has_an_address() {
 }
 
 #[test]
-fn mail_opens_with_its_first_letter_and_without_a_form_that_could_answer_another() {
+fn mail_opens_with_its_first_letter_and_the_form_that_answers_it() {
     let folder = board();
     let site = Site::of(folder.path()).opened(folder.path());
     cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
     let first = site.send(json!(true), "first letter");
     let page = site.get("/mail").text;
     assert!(page.contains(&format!("id=\"thread-{first}\"")), "{page}");
-    assert!(page.contains(&format!("/mail/{first}#body")) && !page.contains("/reply\""), "{page}");
+    // A script keeps this part while the form is written, though another letter became the first.
+    assert!(page.contains(&format!("data-keep=\"{first}\"")), "{page}");
+    assert!(page.contains(&format!("action=\"/mail/{first}/reply\"")), "{page}");
     let second = site.send(json!(true), "second letter");
     assert!(site.get("/mail").text.contains(&format!("id=\"thread-{second}\"")));
 }
@@ -328,7 +330,7 @@ fn an_inbox_is_shown_fifty_at_a_time() {
     cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
     let mails: Vec<String> = (0..51).map(|n| site.send(json!(true), &format!("no. {n}"))).collect();
     let first = site.get("/mail").text;
-    assert_eq!(first.matches("class=\"title\"").count(), 50);
+    assert_eq!(first.matches("class=\"title cover\"").count(), 50);
     assert!(first.contains("51 unread") && !first.contains(&mails[0]), "the newest first");
     let older = format!("/mail?before={}", mails[1]);
     assert!(first.contains(&older), "{first}");

@@ -77,9 +77,13 @@ fn agents_are_shown_with_their_attempts() {
         call(at, who, "claim_task", &json!({"taskId": task, "leaseSec": 600}));
     }
     call(at, "agent:w2", "complete_task", &json!({"taskId": over, "output": "done"}));
+    let begin = json!({"taskId": live, "status": "in_progress"});
+    call(at, "agent:w1", "update_task_status", &begin);
 
     let page = visitor.get("/agents").text;
-    for words in ["BUSY", "IDLE", "SUPERVISOR", "Write to boss", "/agents/w1", "1 busy", "P-1"] {
+    for words in
+        ["BUSY", "IDLE", "SUPERVISOR", "Write to boss", "/agents/w1", "1 agent at work", "P-1"]
+    {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(page.contains("&lt;script&gt;") && !page.contains(HOSTILE), "{page}");

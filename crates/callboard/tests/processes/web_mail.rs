@@ -37,14 +37,14 @@ fn a_thread_has_every_letter_and_an_answer_goes_to_the_newest() {
     }
     // One row for a thread; letters that an answer marked as read are behind All.
     let unread = site.get("/mail").text;
-    assert_eq!(unread.matches("class=\"title\"").count(), 2, "{unread}");
+    assert_eq!(unread.matches("class=\"title cover\"").count(), 2, "{unread}");
     let all = site.get("/mail?box=all").text;
-    assert_eq!(all.matches("class=\"title\"").count(), 2, "{all}");
-    assert!(all.contains("2 letters") && all.contains("● unread"), "{all}");
+    assert_eq!(all.matches("class=\"title cover\"").count(), 2, "{all}");
+    assert!(all.contains("2 letters") && all.contains(">unread<"), "{all}");
     let sent = site.get("/mail?box=agents").text;
-    assert_eq!(sent.matches("class=\"title\"").count(), 1, "{sent}");
+    assert_eq!(sent.matches("class=\"title cover\"").count(), 1, "{sent}");
     assert!(sent.contains(&answered) && !sent.contains(&alone), "{sent}");
-    assert_eq!(site.get("/mail?all=1").text.matches("class=\"title\"").count(), 2);
+    assert_eq!(site.get("/mail?all=1").text.matches("class=\"title cover\"").count(), 2);
 }
 
 #[test]
