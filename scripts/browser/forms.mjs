@@ -5,6 +5,7 @@ import { Board, SOON, Tab, lane, report } from './board.mjs';
 
 const REVIEW = 'Greet in three languages';
 const CONFLICT = 'Shorten the README';
+const AGAIN = 'Say how greet.sh exits';
 
 // The forms that were used and those that pages showed, with a star for each id.
 const used = new Set();
@@ -200,6 +201,22 @@ await lane('forms', async (browser) => {
 
   // Work that goes back with a comment on a hunk.
   await part('work that goes back', async () => {
+    const again = (await named(AGAIN)).id;
+    await lookAt(again);
+    await ana.press(ana.page.locator('a[href*="comment="]').first());
+    await ana.send('/review/draft', { text: 'Keep the second line.' });
+    await ana.send('/review/undraft');
+    report('a draft is deleted', (await ana.page.locator('.comment.is-draft').count()) === 0, ana.page.url());
+    await ana.press(ana.page.locator('a[href*="comment="]').first());
+    await ana.send('/review/draft', { text: 'Keep the last line.' });
+    report('a comment on a hunk is a draft', await ana.tab.shows('Keep the last line.'), ana.page.url());
+    await ana.send('/review/reject', { text: 'Please look again.' }, 'button[value=queue]');
+    const feedback = JSON.stringify(board.json('review', again));
+    report('work goes back with the comment', feedback.includes('Keep the last line.') && feedback.includes('Please look again.'), feedback);
+  });
+
+  // Work that conflicts with main. An agent goes on with it after the rebase.
+  await part('a rebase', async () => {
     const conflict = (await named(CONFLICT)).id;
     const rebase = ana.page.locator('button[formaction$="/rebase"], form[action$="/rebase"] button').first();
     // The page does not wait long for git, which says whether the work conflicts.
@@ -209,17 +226,6 @@ await lane('forms', async (browser) => {
     // A rebase in a worktree of its own takes several calls of git.
     await ana.press(rebase, 3 * SOON);
     report('a rebase names its conflicts', /Not rebased: conflicts in README.md/.test(await ana.said()), await ana.said());
-    await lookAt(conflict);
-    await ana.press(ana.page.locator('a[href*="comment="]').first());
-    await ana.send('/review/draft', { text: 'Keep the second line.' });
-    await ana.send('/review/undraft');
-    report('a draft is deleted', (await ana.page.locator('.comment.is-draft').count()) === 0, ana.page.url());
-    await ana.press(ana.page.locator('a[href*="comment="]').first());
-    await ana.send('/review/draft', { text: 'Keep the last line.' });
-    report('a comment on a hunk is a draft', await ana.tab.shows('Keep the last line.'), ana.page.url());
-    await ana.send('/review/reject', { text: 'Please look again.' }, 'button[value=queue]');
-    const feedback = JSON.stringify(board.json('review', conflict));
-    report('work goes back with the comment', feedback.includes('Keep the last line.') && feedback.includes('Please look again.'), feedback);
   });
 
   // The inbox: a question, and a row that waits until tomorrow.
