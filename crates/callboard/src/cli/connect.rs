@@ -7,9 +7,7 @@ use std::path::Path;
 use callboard_runner::program_on_path;
 
 use super::context::Context;
-use crate::clients::{
-    self, CLIENTS, Client, ClientFile, FileScope, FilesPlan, FilesRoot, ServerReach,
-};
+use crate::clients::{self, CLIENTS, Client, FileScope, FilesPlan, FilesRoot, ServerReach};
 use crate::output::{Failure, Out, Style};
 use crate::place::Place;
 
@@ -76,7 +74,7 @@ impl ConnectArgs {
         let chosen = self.chosen(is_person)?;
         if self.remove {
             let clients = if self.clients.is_empty() { CLIENTS.iter().collect() } else { chosen };
-            let plan = FilesPlan::to_remove(&root, &removed(&clients, &root)?)?;
+            let plan = FilesPlan::to_remove(&root, &clients::written_files(&clients, &root)?)?;
             return Ok(PlannedConnection {
                 plan,
                 clients,
@@ -197,26 +195,6 @@ fn is_variable(name: &str) -> bool {
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
-/// Every file that may hold something of ours for these clients.
-fn removed(clients: &[&'static Client], root: &FilesRoot) -> Result<Vec<ClientFile>, Failure> {
-    let mut files = Vec::new();
-    for client in clients {
-        files.extend(client.server_files(root, &ServerReach::Stdio)?);
-    }
-    for client in clients {
-        files.extend(client.hook_file(root)?);
-    }
-    let is_project = root.scope == FileScope::Project;
-    // The block for agents serves every client.
-    if is_project && clients.len() == CLIENTS.len() {
-        files.push(clients::for_agents());
-    }
-    if is_project && clients.iter().any(|client| client.name == "claude") {
-        files.push(clients::for_claude());
-    }
-    Ok(files)
-}
-
 fn find(name: &str) -> Result<&'static Client, Failure> {
     Client::find(name).ok_or_else(|| {
         let words = format!("--clients '{name}' is no client; clients are {}", known());
@@ -265,7 +243,18 @@ impl PlannedConnection {
     pub fn carry_out(self, context: &Context) -> Result<Connected, Failure> {
         let out = &context.out;
         let clients = self.clients.iter().map(|client| client.name).collect();
+        let left: Vec<String> = self.plan.left().iter().map(|path| self.root.shown(path)).collect();
+        let say_left = || {
+            for path in &left {
+                out.note(&format!(
+                    "{path} keeps an entry of Callboard that init did not write here"
+                ));
+            }
+        };
         if self.plan.changes().is_empty() {
+            // What stands already is recorded: a removal must not take it.
+            self.plan.carry_out()?;
+            say_left();
             return Ok(Connected { clients, ..Connected::default() });
         }
         if self.asks {
@@ -280,6 +269,7 @@ impl PlannedConnection {
         let files = paths().map(|path| path.display().to_string()).collect();
         let shown = paths().map(|path| self.root.shown(path)).collect();
         self.plan.carry_out()?;
+        say_left();
         self.notes.iter().for_each(|note| out.warning(note));
         Ok(Connected { clients, files, shown })
     }

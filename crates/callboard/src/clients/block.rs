@@ -26,10 +26,30 @@ Work in this repository comes from a board. Its MCP server is `callboard`; its t
 /// The words of CLAUDE.md, which Claude Code reads instead.
 pub const IMPORT: &str = "@AGENTS.md\n";
 
+/// The block around these words.
+pub fn text(words: &str) -> String {
+    format!("{BEGIN} v{VERSION} -->\n{words}{END}")
+}
+
+/// The block that stands in a text, with plain line ends.
+pub fn found(text: &str) -> Result<Option<String>, BrokenFile> {
+    Ok(split(text)?.map(|(_, block, _)| block.replace("\r\n", "\n")))
+}
+
+/// The text with another block in the place of the one that stands there.
+pub fn put_back(text: &str, block: &str) -> Result<StrippedText, BrokenFile> {
+    let ends = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let text = match split(text)? {
+        Some((before, _, after)) => format!("{before}{}{after}", block.replace('\n', ends)),
+        None => text.to_owned(),
+    };
+    Ok(StrippedText { text, has_others: true })
+}
+
 /// The text with the block in it: at its place, or at the end.
 pub fn merge(text: &str, words: &str) -> Result<String, BrokenFile> {
     let ends = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let block = format!("{BEGIN} v{VERSION} -->\n{words}{END}").replace('\n', ends);
+    let block = self::text(words).replace('\n', ends);
     if let Some((before, _, after)) = split(text)? {
         return Ok(format!("{before}{block}{after}"));
     }

@@ -45,6 +45,31 @@ impl BrokenFile {
 }
 
 impl ClientEntry {
+    /// The entry's name in a record.
+    pub fn name(&self) -> String {
+        self.at.join("/")
+    }
+
+    /// The part of a value at the entry's place that is ours; of a list the items of ours.
+    pub fn part_of(&self, found: Value) -> Option<Value> {
+        match self.kind {
+            EntryKind::Server | EntryKind::Free => Some(found),
+            EntryKind::Item => {
+                let Value::Array(mut items) = found else { return None };
+                items.retain(|item| self.is_ours(item));
+                (!items.is_empty()).then_some(Value::Array(items))
+            }
+        }
+    }
+
+    /// The part as `init` writes it.
+    pub fn part(&self) -> Value {
+        match self.kind {
+            EntryKind::Server | EntryKind::Free => self.value.clone(),
+            EntryKind::Item => Value::Array(vec![self.value.clone()]),
+        }
+    }
+
     /// Whether the value that stands there serves already. A server may differ in everything but how it is reached.
     pub fn is_served_by(&self, found: &Value) -> bool {
         match self.kind {

@@ -22,8 +22,8 @@ pub fn merge(text: &str, entries: &[ClientEntry]) -> Result<String, BrokenFile> 
     Ok(format!("{mark}{root}"))
 }
 
-/// The text without the entries.
-pub fn without(text: &str, entries: &[ClientEntry]) -> Result<StrippedText, BrokenFile> {
+/// The text without the entries; each comes with what stood in its place, null for nothing.
+pub fn without(text: &str, entries: &[(&ClientEntry, &Value)]) -> Result<StrippedText, BrokenFile> {
     let (mark, text) = split_mark(text);
     let root = parse(text)?;
     let Some(top) = root.object_value() else {
@@ -31,9 +31,12 @@ pub fn without(text: &str, entries: &[ClientEntry]) -> Result<StrippedText, Brok
     };
     // Keys that may be the user's go last: whether one is left over depends on the rest.
     let (free, own): (Vec<_>, Vec<_>) =
-        entries.iter().partition(|entry| entry.kind == EntryKind::Free);
-    for entry in own.into_iter().chain(free) {
-        take(&top, entry);
+        entries.iter().partition(|(entry, _)| entry.kind == EntryKind::Free);
+    for (entry, before) in own.into_iter().chain(free) {
+        match before {
+            Value::Null => take(&top, entry),
+            before => put_back(&top, entry, before),
+        }
     }
     // A comment is a user's work, too: a file with one is kept.
     let has_others = !top.properties().is_empty() || has_comment(&root);
@@ -120,6 +123,24 @@ fn put_item(list: &CstArray, entry: &ClientEntry) {
             ours.into_iter().for_each(CstNode::remove);
             list.append(input(&entry.value));
         }
+    }
+}
+
+/// Puts a value back in the place of an entry. Where none stands any more, the user took it out.
+fn put_back(top: &CstObject, entry: &ClientEntry, before: &Value) {
+    let Some((last, above)) = entry.at.split_last() else { return };
+    let mut object = Some(top.clone());
+    for name in above {
+        object = object.and_then(|object| object.object_value(name));
+    }
+    let Some(property) = object.and_then(|object| object.get(last)) else { return };
+    match (property.array_value(), before) {
+        (Some(list), Value::Array(items)) if entry.kind == EntryKind::Item => {
+            let nodes = list.elements().into_iter();
+            nodes.filter(|node| entry.is_ours(&plain(node))).for_each(CstNode::remove);
+            items.iter().for_each(|item| drop(list.append(input(item))));
+        }
+        _ => property.set_value(input(before)),
     }
 }
 

@@ -67,6 +67,29 @@ pub fn files(
     Ok(files)
 }
 
+/// Every file that may hold something of ours for these clients.
+pub fn written_files(
+    clients: &[&'static Client],
+    root: &FilesRoot,
+) -> Result<Vec<ClientFile>, Failure> {
+    let mut files = Vec::new();
+    for client in clients {
+        files.extend(client.written_files(root)?);
+    }
+    for client in clients {
+        files.extend(client.hook_file(root)?);
+    }
+    let is_project = root.scope == FileScope::Project;
+    // The block for agents serves every client.
+    if is_project && clients.len() == CLIENTS.len() {
+        files.push(for_agents());
+    }
+    if is_project && clients.iter().any(|client| client.name == "claude") {
+        files.push(for_claude());
+    }
+    Ok(files)
+}
+
 pub fn for_agents() -> ClientFile {
     ClientFile { path: "AGENTS.md".into(), part: FilePart::Block(block::FOR_AGENTS) }
 }

@@ -1,16 +1,19 @@
 //! What `init` changes: every file is read and judged first, and nothing is written if one of them cannot be.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
+use serde_json::Value;
+
 use super::entry::BrokenFile;
 use super::file::ClientFile;
 use super::homes::{ClientHome, MovedHomes};
-use super::record::FilesRecord;
-use super::table::FileScope;
+use super::record::{FilesRecord, WrittenParts};
+use super::table::{CLIENTS, FileScope};
 use crate::output::{Exit, Failure};
 
 /// Files of clients are committed and read by other programs. An existing file keeps its mode.
@@ -39,59 +42,100 @@ pub struct FileChange {
 pub struct FilesPlan {
     root: FilesRoot,
     changes: Vec<FileChange>,
+    /// Files in which a part of ours stays after a removal, because `init` did not write it.
+    left: Vec<PathBuf>,
+    recorded: FilesRecord,
     record: FilesRecord,
 }
 
 impl FilesPlan {
+    fn new(root: &FilesRoot) -> Self {
+        let recorded = root.record();
+        let record = recorded.clone();
+        Self { root: root.clone(), changes: Vec::new(), left: Vec::new(), recorded, record }
+    }
+
     /// The plan that puts our part into each file.
     pub fn to_connect(root: &FilesRoot, files: &[ClientFile]) -> Result<Self, Failure> {
-        let mut record = root.record();
-        let mut changes = Vec::new();
+        let mut plan = Self::new(root);
         for (path, files) in by_path(files) {
             let before = root.read(path)?;
             let mut after = before.clone().unwrap_or_default();
             for file in &files {
                 after = file.merge(&after).map_err(|broken| root.refused(path, &broken))?;
             }
-            if before.as_ref() == Some(&after) {
+            let is_changed = before.as_ref() != Some(&after);
+            // The record names what stood before the first `init`; later ones keep it.
+            if !is_changed && plan.record.has(path) {
                 continue;
             }
-            // The record of a file that `init` wrote before names the text from before that; a second `init` keeps it.
+            let known = parts_at(root, path);
+            let files: Vec<&ClientFile> = known.iter().chain(files).collect();
             let original = match &before {
                 None => None,
-                Some(text) => match record.original(path, text) {
+                Some(text) if !plan.record.has(path) => Some(text.clone()),
+                Some(text) => match plan.record.original(path, text) {
                     Some(original) => original,
-                    // No record of this text, as in a fresh clone. The original is the text without our part.
-                    None => stripped(root, path, &files, text, None)?,
+                    None => {
+                        let wrote = plan.record.wrote(path);
+                        stripped(root, path, &files, text, wrote, plan.record.is_made(path))?
+                    }
                 },
             };
-            record.keep(path, original.as_deref(), &after);
-            changes.push(FileChange { path: path.to_owned(), before, after: Some(after) });
-        }
-        Ok(Self { root: root.clone(), changes, record })
-    }
-
-    /// The plan that takes our part out of each file. A file that stands as `init` left it is given back byte for byte;
-    /// an edited one keeps the edits.
-    pub fn to_remove(root: &FilesRoot, files: &[ClientFile]) -> Result<Self, Failure> {
-        let mut record = root.record();
-        let mut changes = Vec::new();
-        for (path, files) in by_path(files) {
-            let Some(before) = root.read(path)? else {
-                record.forget(path);
-                continue;
-            };
-            let after = match record.original(path, &before) {
-                Some(original) => original,
-                // The file was edited since, so the text of the record would undo the edits.
-                None => stripped(root, path, &files, &before, record.is_made(path))?,
-            };
-            record.forget(path);
-            if after.as_ref() != Some(&before) {
-                changes.push(FileChange { path: path.to_owned(), before: Some(before), after });
+            let wrote = written(&files, original.as_deref().unwrap_or_default(), &after)
+                .map_err(|broken| root.refused(path, &broken))?;
+            plan.record.keep(path, original.as_deref(), &after, wrote);
+            if is_changed {
+                plan.changes.push(FileChange { path: path.to_owned(), before, after: Some(after) });
             }
         }
-        Ok(Self { root: root.clone(), changes, record })
+        Ok(plan)
+    }
+
+    /// The plan that takes out what `init` wrote. A file that stands as `init` left it is given back byte for byte; an
+    /// edited one keeps the edits. Where `init` never ran, what stands exactly as it writes it is taken out.
+    pub fn to_remove(root: &FilesRoot, files: &[ClientFile]) -> Result<Self, Failure> {
+        let mut plan = Self::new(root);
+        let has_record = !plan.recorded.is_empty();
+        for (path, files) in by_path(files) {
+            let Some(before) = root.read(path)? else {
+                plan.record.forget(path);
+                continue;
+            };
+            let after = match plan.record.original(path, &before) {
+                Some(original) => original,
+                // The file was edited since, so the text of the record would undo the edits.
+                None => {
+                    let wrote = match has_record {
+                        true => plan.record.wrote(path),
+                        false => Some(equal_parts(root, path, &files, &before)?),
+                    };
+                    stripped(root, path, &files, &before, wrote, plan.record.is_made(path))?
+                }
+            };
+            plan.record.forget(path);
+            if let Some(text) = &after
+                && stands_in(root, path, &files, text)?
+            {
+                plan.left.push(path.to_owned());
+                if has_record {
+                    // The next removal leaves it, too.
+                    plan.record.keep(path, Some(text), text, WrittenParts::new());
+                }
+            }
+            if after.as_ref() != Some(&before) {
+                plan.changes.push(FileChange {
+                    path: path.to_owned(),
+                    before: Some(before),
+                    after,
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    pub fn left(&self) -> &[PathBuf] {
+        &self.left
     }
 
     pub fn changes(&self) -> &[FileChange] {
@@ -100,8 +144,8 @@ impl FilesPlan {
 
     /// Writes every file, each in one step. The record goes first: it counts only for the text it names.
     pub fn carry_out(self) -> Result<(), Failure> {
-        let Self { root, changes, record } = self;
-        if let Some(path) = &root.record {
+        let Self { root, changes, recorded, record, .. } = self;
+        if let Some(path) = root.record.as_ref().filter(|_| record != recorded) {
             match record.text() {
                 Some(text) => write(path, &text, 0o600)?,
                 None => remove(path)?,
@@ -221,17 +265,77 @@ fn by_path(files: &[ClientFile]) -> Vec<(&Path, Vec<&ClientFile>)> {
     groups
 }
 
-/// The text without our parts; `None` when the file holds nothing else, and was not there before `init`.
+/// Every part of ours that a file can hold, also for clients that are not asked about now. A fault of another file, or of
+/// a variable of another client, says nothing about this one.
+fn parts_at(root: &FilesRoot, path: &Path) -> Vec<ClientFile> {
+    let of_clients = CLIENTS.iter().flat_map(|client| {
+        let servers = client.written_files(root).unwrap_or_default();
+        servers.into_iter().chain(client.hook_file(root).ok().flatten())
+    });
+    of_clients.filter(|file| file.path == path).collect()
+}
+
+/// The parts that differ between two texts, each with what stood in its place.
+fn written(files: &[&ClientFile], before: &str, after: &str) -> Result<WrittenParts, BrokenFile> {
+    let mut wrote = WrittenParts::new();
+    for file in files {
+        let stood = file.parts(before)?;
+        let mut parts = file.parts(after)?;
+        parts.retain(|name, part| stood.get(name) != Some(part));
+        let before = |name: &String| stood.get(name).cloned().unwrap_or_default();
+        wrote.extend(parts.into_keys().map(|name| (name.clone(), before(&name))));
+    }
+    Ok(wrote)
+}
+
+fn equal_parts(
+    root: &FilesRoot,
+    path: &Path,
+    files: &[&ClientFile],
+    text: &str,
+) -> Result<WrittenParts, Failure> {
+    let mut equal = WrittenParts::new();
+    for file in files {
+        equal.extend(file.equal_parts(text).map_err(|broken| root.refused(path, &broken))?);
+    }
+    Ok(equal)
+}
+
+fn stands_in(
+    root: &FilesRoot,
+    path: &Path,
+    files: &[&ClientFile],
+    text: &str,
+) -> Result<bool, Failure> {
+    for file in files {
+        if file.stands_in(text).map_err(|broken| root.refused(path, &broken))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The text without the parts that were written, or without all of ours; `None` when the file holds nothing else, and was
+/// not there before `init`.
 fn stripped(
     root: &FilesRoot,
     path: &Path,
     files: &[&ClientFile],
     before: &str,
+    wrote: Option<WrittenParts>,
     made: Option<bool>,
 ) -> Result<Option<String>, Failure> {
     let (mut text, mut has_others) = (before.to_owned(), true);
     for file in files {
-        let left = file.without(&text).map_err(|broken| root.refused(path, &broken))?;
+        let broken = |broken| root.refused(path, &broken);
+        let wrote = match &wrote {
+            Some(wrote) => Cow::Borrowed(wrote),
+            None => {
+                let parts = file.parts(&text).map_err(broken)?;
+                Cow::Owned(parts.into_keys().map(|name| (name, Value::Null)).collect())
+            }
+        };
+        let left = file.without(&text, &wrote).map_err(broken)?;
         (text, has_others) = (left.text, left.has_others);
         if !has_others && made != Some(false) {
             break;

@@ -1,5 +1,5 @@
-//! The record of what `init` did to files, so that `init --remove` gives them back byte for byte. It lies in
-//! `.callboard/` of the project, or in the user's data folder for the user's own files, and never holds a whole file.
+//! The record of what `init` did to files, so that `init --remove` gives them back byte for byte. It lies in the user's
+//! data folder and never holds a whole file of the user.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::splice::Splice;
+
+/// Parts of ours that `init` wrote into a file, by their names, each with what stood in its place; null for nothing.
+pub type WrittenParts = BTreeMap<String, Value>;
 
 /// What was done to each file, by the path that the plan names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct RecordedChange {
     /// SHA-256 of the text that was written: an edited file is not undone but edited.
     after: String,
     undo: Splice,
+    /// Without one when an earlier version of this program wrote the record: every part of the file counts as written.
+    wrote: Option<WrittenParts>,
 }
 
 impl FilesRecord {
@@ -40,11 +45,26 @@ impl FilesRecord {
         (!rows.is_empty()).then(|| format!("{:#}\n", Value::Object(rows)))
     }
 
-    pub fn keep(&mut self, path: &Path, before: Option<&str>, after: &str) {
+    /// Whether `init` never ran here, as in a fresh clone.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// The parts that `init` wrote; `None` when it wrote all that are there.
+    pub fn wrote(&self, path: &Path) -> Option<WrittenParts> {
+        self.0.get(path).map_or_else(|| Some(WrittenParts::new()), |done| done.wrote.clone())
+    }
+
+    pub fn keep(&mut self, path: &Path, before: Option<&str>, after: &str, wrote: WrittenParts) {
         let Splice { at, removed, inserted } = Splice::between(before.unwrap_or_default(), after);
         // The change backwards. It holds only the place of our part, never the rest of a user's file.
         let undo = Splice { at, removed: inserted, inserted: removed };
-        let done = RecordedChange { made: before.is_none(), after: hash(after), undo };
+        let done =
+            RecordedChange { made: before.is_none(), after: hash(after), undo, wrote: Some(wrote) };
         self.0.insert(path.to_owned(), done);
     }
 
@@ -76,6 +96,7 @@ impl RecordedChange {
                 removed: text("inserted")?,
                 inserted: text("replaced")?,
             },
+            wrote: row["wrote"].as_object().map(|wrote| wrote.clone().into_iter().collect()),
         })
     }
 
@@ -86,6 +107,7 @@ impl RecordedChange {
             "at": self.undo.at,
             "inserted": self.undo.removed,
             "replaced": self.undo.inserted,
+            "wrote": self.wrote,
         })
     }
 }

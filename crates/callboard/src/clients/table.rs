@@ -24,6 +24,22 @@ pub enum ServerReach {
     Http { url: String, token_variable: Option<String> },
 }
 
+impl ServerReach {
+    /// How an entry of a client reaches the board, as far as `init` writes such entries.
+    pub fn of_entry(entry: &Value) -> Self {
+        let Some(url) = ["url", "httpUrl"].iter().find_map(|key| entry[*key].as_str()) else {
+            return Self::Stdio;
+        };
+        let header = entry["headers"]["Authorization"].as_str();
+        let named = header.and_then(|header| header.strip_prefix("Bearer "));
+        // Each client writes a variable in its own way: its name is the last word of `${env:NAME}`.
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let named = named.and_then(|text| text.rsplit(|c| !is_part(c)).find(|it| !it.is_empty()));
+        let token_variable = entry["bearer_token_env_var"].as_str().or(named).map(str::to_owned);
+        Self::Http { url: url.to_owned(), token_variable }
+    }
+}
+
 /// Whose files are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileScope {
@@ -224,15 +240,17 @@ impl Client {
         Ok((usual, other))
     }
 
-    /// Every file in which our server may stand.
-    pub fn server_files(
-        &self,
-        root: &FilesRoot,
-        reach: &ServerReach,
-    ) -> Result<Vec<ClientFile>, Failure> {
+    /// Every file in which our server may stand, each with the entry that `init` writes to reach the same place.
+    pub fn written_files(&self, root: &FilesRoot) -> Result<Vec<ClientFile>, Failure> {
         let (usual, other) = self.paths(root)?;
-        let paths = std::iter::once(usual).chain(other);
-        Ok(paths.map(|path| self.server_file_at(path, reach)).collect())
+        let file = |path: PathBuf| {
+            let file = self.server_file_at(path, &ServerReach::Stdio);
+            let text = root.read(&file.path)?.unwrap_or_default();
+            let found = file.found(&text).map_err(|broken| root.refused(&file.path, &broken))?;
+            let reach = found.as_ref().map_or(ServerReach::Stdio, ServerReach::of_entry);
+            Ok(self.server_file_at(file.path, &reach))
+        };
+        std::iter::once(usual).chain(other).map(file).collect()
     }
 
     fn server_file_at(&self, path: PathBuf, reach: &ServerReach) -> ClientFile {

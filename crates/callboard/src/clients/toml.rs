@@ -2,7 +2,7 @@
 //! `toml_edit` alone would change.
 
 use serde_json::Value;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::entry::{BrokenFile, ClientEntry, StrippedText};
 use super::splice::with_line_ends_of;
@@ -17,11 +17,14 @@ pub fn merge(text: &str, entries: &[ClientEntry]) -> Result<String, BrokenFile> 
     })
 }
 
-/// The text without the entries.
-pub fn without(text: &str, entries: &[ClientEntry]) -> Result<StrippedText, BrokenFile> {
+/// The text without the entries; each comes with what stood in its place, null for nothing.
+pub fn without(text: &str, entries: &[(&ClientEntry, &Value)]) -> Result<StrippedText, BrokenFile> {
     let text = changed(text, |document| {
-        for entry in entries {
-            take(document.as_table_mut(), &entry.at);
+        for (entry, before) in entries {
+            match before {
+                Value::Null => drop(take(document.as_table_mut(), &entry.at)),
+                before => put_back(document.as_table_mut(), &entry.at, before),
+            }
         }
         Ok(())
     })?;
@@ -85,6 +88,20 @@ fn put(text: &str, document: &mut DocumentMut, entry: &ClientEntry) -> Result<()
     Ok(())
 }
 
+/// Puts a value back at a path. Where none stands any more, the user took it out.
+fn put_back(table: &mut dyn TableLike, path: &[&str], before: &Value) {
+    match path {
+        [] => {}
+        [last] if table.contains_key(last) => drop(table.insert(last, item(before))),
+        [_] => {}
+        [name, rest @ ..] => {
+            if let Some(inner) = table.get_mut(name).and_then(Item::as_table_like_mut) {
+                put_back(inner, rest, before);
+            }
+        }
+    }
+}
+
 /// Takes the item at a path out, and the tables around it that are empty then. Returns whether there was one: a table
 /// that was empty before is the user's.
 fn take(table: &mut dyn TableLike, path: &[&str]) -> bool {
@@ -117,16 +134,26 @@ fn item(value: &Value) -> Item {
             }
             Item::Table(table)
         }
-        Value::Array(items) => {
-            // Our entries hold arrays of texts only.
-            let texts = items.iter().filter_map(Value::as_str);
-            toml_edit::value(texts.collect::<Array>())
-        }
-        Value::Bool(it) => toml_edit::value(*it),
-        Value::Number(it) => toml_edit::value(it.as_i64().unwrap_or_default()),
-        Value::String(it) => toml_edit::value(it.as_str()),
-        Value::Null => Item::None,
+        value => value_of(value).map_or(Item::None, Item::Value),
     }
+}
+
+/// A value in one line; TOML has none for null.
+fn value_of(value: &Value) -> Option<toml_edit::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(it) => (*it).into(),
+        Value::Number(it) => match it.as_i64() {
+            Some(it) => it.into(),
+            None => it.as_f64()?.into(),
+        },
+        Value::String(it) => it.as_str().into(),
+        Value::Array(items) => items.iter().filter_map(value_of).collect::<Array>().into(),
+        Value::Object(members) => {
+            let members = members.iter().filter_map(|(name, value)| Some((name, value_of(value)?)));
+            members.collect::<InlineTable>().into()
+        }
+    })
 }
 
 fn plain(item: &Item) -> Value {
@@ -141,8 +168,9 @@ fn plain(item: &Item) -> Value {
     match item.as_value() {
         Some(toml_edit::Value::String(it)) => it.value().as_str().into(),
         Some(toml_edit::Value::Boolean(it)) => (*it.value()).into(),
-        // Other kinds of values equal none of ours, so null stands for them.
         Some(toml_edit::Value::Integer(it)) => (*it.value()).into(),
+        Some(toml_edit::Value::Float(it)) => (*it.value()).into(),
+        // Dates equal none of our values, so null stands for them.
         _ => Value::Null,
     }
 }

@@ -212,6 +212,153 @@ fn a_server_that_a_user_adapted_stays() {
     assert!(served.contains("https://board.example.org/mcp"), "{served}");
 }
 
+/// Entries that stood before `init`, each with its case: as `init` writes it, adapted by a user, and of a shape that
+/// `init` replaces.
+fn own_entries(client: &str, file: &str, above: &str) -> Vec<(&'static str, String)> {
+    let json = |entry: &str| format!("{{\"{above}\":{{  \"callboard\": {entry} }}, \"x\": 1}}");
+    if file.ends_with(".toml") {
+        let toml = |entry: &str| format!("x = 1\n[{above}.callboard] # by hand\n{entry}\n");
+        return vec![
+            ("equal", toml("command = 'callboard'\nargs = [ \"mcp\" ]")),
+            ("adapted", toml("command = 'callboard'\nargs = [\"mcp\", \"--toolsets\", \"board\"]")),
+            ("replaced", toml("url = 'http://127.0.0.1:9/mcp'\nstartup_timeout_sec = 1.5")),
+        ];
+    }
+    let (equal, adapted) = match client {
+        "opencode" => (
+            r#"{"command": ["callboard", "mcp"], "type": "local"}"#,
+            r#"{"type": "local", "command": ["callboard", "mcp", "--toolsets", "board"]}"#,
+        ),
+        "vscode" => (
+            r#"{"type": "stdio", "command": "callboard", "args": ["mcp"]}"#,
+            r#"{"type": "stdio", "command": "callboard", "args": ["mcp"], "env": {"A": "1"}}"#,
+        ),
+        _ => (
+            r#"{"args": ["mcp"], "command": "callboard"}"#,
+            r#"{"command": "callboard", "args": ["mcp"], "env": {"A": "1"}}"#,
+        ),
+    };
+    let replaced = match client {
+        "opencode" => r#"{"command": "callboard", "args": ["mcp"]}"#,
+        _ => r#"{"command": ["callboard", "mcp"], "mine": [1.5, null]}"#,
+    };
+    vec![("equal", json(equal)), ("adapted", json(adapted)), ("replaced", json(replaced))]
+}
+
+#[test]
+fn what_stood_before_is_given_back() {
+    let server = ["--server", "http://127.0.0.1:9"];
+    let rounds: [&[&[&str]]; 3] =
+        [&[&[]], &[&[], &["--hooks"], &[]], &[&[], &server, &["--hooks"]]];
+    for (client, file, above, _) in CLIENTS {
+        for (case, own) in own_entries(client, file, above) {
+            for round in rounds {
+                let world = World::git();
+                put(&world.root().join(file), &own);
+                let original = tree(&world.root());
+                for options in round {
+                    world.ok(&[&["init", "--clients", client][..], options].concat());
+                }
+                for _ in 0..2 {
+                    let ran = world.ok(&["init", "--remove"]);
+                    assert_eq!(tree(&world.root()), original, "{client}, {case}, {round:?}");
+                    let left =
+                        format!("{file} keeps an entry of Callboard that init did not write");
+                    assert!(ran.stderr.contains(&left), "{client}, {case}: {}", ran.stderr);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hooks_and_blocks_that_stood_before_are_given_back() {
+    for (client, _, _, _) in CLIENTS {
+        let first = World::git();
+        first.ok(&["init", "--clients", client, "--hooks"]);
+        let committed = tree(&first.root());
+        for older in [false, true] {
+            let clone = World::git();
+            for (path, bytes) in committed.iter().filter(|(path, _)| path.is_file()) {
+                let text = String::from_utf8(bytes.clone()).expect("a text");
+                let text = if older { as_before(&text) } else { text };
+                put(&clone.root().join(path.strip_prefix(first.root()).expect("below")), &text);
+            }
+            let original = tree(&clone.root());
+            clone.ok(&["init", "--clients", client]);
+            clone.ok(&["init", "--clients", client, "--hooks"]);
+            clone.ok(&["init", "--remove"]);
+            assert_eq!(tree(&clone.root()), original, "{client}, {older}");
+        }
+    }
+}
+
+/// A file of ours as another version wrote it.
+fn as_before(text: &str) -> String {
+    let text = text.replace("\"timeout\": 5", "\"timeout\": 4").replace("Sec\": 5", "Sec\": 4");
+    text.replace("how work is done here", "how work is done").replace("const ", "const  ")
+}
+
+#[test]
+fn an_edited_file_keeps_what_stood_before() {
+    for (client, file, above, _) in CLIENTS {
+        for (case, own) in own_entries(client, file, above) {
+            let world = World::project();
+            let path = world.root().join(file);
+            put(&path, &own);
+            world.ok(&["init", "--clients", client, "--hooks"]);
+            let written = fs::read_to_string(&path).expect("the file");
+            put(&path, &written.replacen("\"x\": 1", "\"x\": 2", 1).replacen("x = 1", "x = 2", 1));
+            world.ok(&["init", "--remove"]);
+            let left = fs::read_to_string(&path).expect("the file");
+            let value = |text: &str| -> serde_json::Value {
+                match file.ends_with(".toml") {
+                    true => toml_edit::de::from_str(text).expect("TOML"),
+                    false => serde_json::from_str(text).expect("JSON"),
+                }
+            };
+            let mut wanted = value(&own);
+            wanted["x"] = 2.into();
+            let mut found = value(&left);
+            if client == "opencode" {
+                found.as_object_mut().expect("an object").remove("$schema");
+            }
+            assert_eq!(found, wanted, "{client}, {case}: {left}");
+        }
+    }
+}
+
+/// Where `init` never ran, as in a fresh clone, what it would have written is taken out, and nothing else.
+#[test]
+fn a_clone_loses_what_equals_our_entries() {
+    let reaches: [&[&str]; 3] =
+        [&[], &["--server", "https://board.example.org"], &["--server", "http://127.0.0.1:9"]];
+    for (client, file, above, _) in CLIENTS {
+        for reach in reaches {
+            let first = World::git();
+            first.ok(&[&["init", "--clients", client, "--hooks"][..], reach].concat());
+            let clone = World::git();
+            for (path, bytes) in tree(&first.root()).iter().filter(|(path, _)| path.is_file()) {
+                let text = String::from_utf8(bytes.clone()).expect("a text");
+                put(&clone.root().join(path.strip_prefix(first.root()).expect("below")), &text);
+            }
+            clone.ok(&["init", "--remove"]);
+            assert!(
+                tree(&clone.root()).is_empty(),
+                "{client}, {reach:?}: {:?}",
+                tree(&clone.root())
+            );
+        }
+        for (case, own) in own_entries(client, file, above) {
+            let clone = World::git();
+            put(&clone.root().join(file), &own);
+            clone.ok(&["init", "--remove"]);
+            let left = fs::read_to_string(clone.root().join(file)).expect("the file");
+            assert_eq!(left == own, case != "equal", "{client}, {case}: {left}");
+        }
+    }
+}
+
 #[test]
 fn a_shared_board_is_reached_with_a_variable() {
     let mut golden = String::new();
