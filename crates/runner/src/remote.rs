@@ -128,7 +128,23 @@ impl RemoteBoard {
         });
         let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        let mut replies = self.ask(&call).await?;
+        self.answer(&call).await
+    }
+
+    /// Begins a session and ends it: what a client does first. The result is the protocol's answer.
+    pub async fn greet(&self) -> Result<Value, RemoteFault> {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "callboard", "version": env!("CARGO_PKG_VERSION")},
+        }});
+        let answer = self.answer(&hello).await;
+        self.close().await;
+        answer
+    }
+
+    /// The answer to a request; notifications before it are passed over.
+    async fn answer(&self, request: &Value) -> Result<Value, RemoteFault> {
+        let mut replies = self.ask(request).await?;
         loop {
             match replies.next().await? {
                 Some(message) if replies.is_over => return Ok(message),

@@ -184,6 +184,17 @@ impl FilesRoot {
         }
     }
 
+    /// Whether a file is the user's own, or stands as `init` wrote it here.
+    pub fn is_ours(&self, path: &Path) -> bool {
+        let is_written = || {
+            let text = self.read(path).ok().flatten()?;
+            let record = self.record();
+            let wrote = record.wrote(path)?;
+            Some(!wrote.is_empty() && record.original(path, &text).is_some())
+        };
+        self.scope == FileScope::User || is_written() == Some(true)
+    }
+
     /// The path of a file in a client's folder of the user.
     pub fn of_client(&self, home: &ClientHome, file: &str) -> Result<PathBuf, Failure> {
         home.path(file, &self.folder, &self.moved)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -769,4 +770,64 @@ fn the_doctor_looks_at_clients() {
     put(&world.root().join(".mcp.json"), &hostile);
     looked();
     assert!(!marker.exists());
+}
+
+#[test]
+fn the_doctor_greets_a_server() {
+    let line = |world: &World| checks(world)["Claude Code"].clone();
+    let connect = |world: &World, address: &str, variable: Option<&str>| {
+        let mut arguments = vec!["init", "--clients", "claude", "--server", address];
+        arguments.extend(variable.iter().flat_map(|name| ["--token-variable", *name]));
+        world.ok(&arguments);
+    };
+    let world = World::git();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", silent.local_addr().expect("an address"));
+    connect(&world, &address, None);
+    let (status, message) = line(&world);
+    assert_eq!(status, "fail", "{message}");
+    assert!(message.ends_with("/mcp, but it gave no answer within 1 s"), "{message}");
+    drop(silent);
+    let (status, message) = line(&world);
+    assert_eq!(status, "fail", "{message}");
+    assert!(message.contains("/mcp, but nothing answers: "), "{message}");
+    let fix = world.run(&["doctor", "--json"]).json()["checks"].to_string();
+    assert!(fix.contains("start callboard serve there"), "{fix}");
+
+    let board = World::project();
+    let (serving, first) = board.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let address = first.split_whitespace().find(|word| word.starts_with("http://"));
+    let address = address.expect("an address").trim_end_matches('/').to_owned();
+    connect(&world, &address, None);
+    let (status, message) = line(&world);
+    assert_eq!(status, "ok", "{message}");
+    assert!(message.contains(", which answers after "), "{message}");
+
+    let token = board.ok(&["token", "add", "--actor", "agent:x", "--json"]).json();
+    let token = token["token"].as_str().expect("a token").to_owned();
+    let (status, message) = line(&world);
+    assert_eq!(status, "fail", "{message}");
+    assert!(message.contains("asks for a token, and the file names none"), "{message}");
+    world.ok(&["init", "--remove"]);
+    connect(&world, &address, Some("BOARD_TOKEN"));
+    let (status, message) = line(&world);
+    assert_eq!(status, "warn", "{message}");
+    assert!(message.ends_with("BOARD_TOKEN is not set"), "{message}");
+    let world = world.with("BOARD_TOKEN", &token);
+    let (status, message) = line(&world);
+    assert_eq!(status, "ok", "{message}");
+    assert!(message.contains(", which answers after "), "{message}");
+    // A file that somebody else may have written gets no token.
+    let path = world.root().join(".mcp.json");
+    let text = fs::read_to_string(&path).expect("the file");
+    put(&path, &format!("{text}\n"));
+    let (status, message) = line(&world);
+    assert_eq!(status, "ok", "{message}");
+    assert!(message.contains(", which answers and asks for the token"), "{message}");
+    put(&path, &text);
+    let world = world.with("BOARD_TOKEN", "cb_wrong");
+    let (status, message) = line(&world);
+    assert_eq!(status, "fail", "{message}");
+    assert!(message.contains("but it refused the token: "), "{message}");
+    assert_eq!(serving.signal(rustix::process::Signal::TERM), 0);
 }

@@ -130,8 +130,9 @@ fn the_doctor_knows_a_shared_board() {
     assert_eq!(word, "ok", "{said}");
     assert!(said.contains("the agents here use a server"), "{said}");
     let (word, said) = line(&world, "Claude Code");
-    assert_eq!(word, "ok", "{said}");
-    assert!(said.contains("at https://board.example.org/mcp; no hooks"), "{said}");
+    assert_eq!(word, "warn", "{said}");
+    assert!(said.contains("at https://board.example.org/mcp, but its token is not"), "{said}");
+    assert!(said.contains("CALLBOARD_TOKEN is not set"), "{said}");
     world.ok(&["doctor"]);
     put(&world.root().join(".mcp.json"), "{\"mcpServers\": {}}\n");
     assert_eq!(world.run(&["doctor"]).code, 1, "no board, and no server");

@@ -1,10 +1,11 @@
 //! Checks of the clients: the file, our entry in it, the program it names, hooks, and the client's own program.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use callboard_runner::{ProbeReport, probe, program_on_path};
+use callboard_runner::{ProbeReport, RemoteBoard, RemoteFault, probe, program_on_path};
 use serde_json::{Value, json};
 
 use super::Finding;
@@ -42,12 +43,12 @@ async fn looked(project: Option<&FilesRoot>, folder: &Path) -> Vec<Finding> {
     // A user without a home has no files of their own.
     let user = FilesRoot::of_user().ok();
     let mut found = Vec::new();
-    let mut is_started = false;
+    let mut servers = Servers::default();
     for client in CLIENTS {
         let version = installed_version(client).await;
         let mut lines = Vec::new();
         for root in project.into_iter().chain(&user) {
-            lines.extend(of_client(root, client, version.as_deref(), &mut is_started));
+            lines.extend(of_client(root, client, version.as_deref(), &mut servers).await);
         }
         if let (true, Some(version), Some(_)) = (lines.is_empty(), version, project) {
             let fix = format!("callboard init --clients {}", client.name);
@@ -55,24 +56,46 @@ async fn looked(project: Option<&FilesRoot>, folder: &Path) -> Vec<Finding> {
         }
         found.extend(lines);
     }
-    if is_started {
+    if servers.is_started {
         found.push(started(folder).await);
     }
     found
 }
 
+/// The servers that the clients of one look reach.
+#[derive(Default)]
+struct Servers {
+    /// Whether a client starts `callboard mcp`.
+    is_started: bool,
+    /// Servers over HTTP that were greeted, by address and the token that was sent: clients share them.
+    greeted: HashMap<(String, Option<String>), Greeting>,
+}
+
+/// How a server over HTTP answered a client's first message.
+#[derive(Clone, Debug)]
+enum Greeting {
+    Answered(Duration),
+    /// It answered that it wants a token, and got none.
+    WantsToken,
+    /// The words say what failed, the fix what to do.
+    Failed {
+        words: String,
+        fix: String,
+    },
+}
+
 /// The line of a client's files below one root; none where nothing of ours stands there.
-fn of_client(
+async fn of_client(
     root: &FilesRoot,
     client: &Client,
     version: Option<&str>,
-    is_started: &mut bool,
+    servers: &mut Servers,
 ) -> Option<Finding> {
     let name = name_of(root, client);
     match connected(root, client) {
         Ok(Some((path, entry))) => {
-            *is_started |= runs_ours(&entry);
-            Some(of_entry(root, client, &path, &entry, version))
+            servers.is_started |= runs_ours(&entry);
+            Some(of_entry(root, client, &path, &entry, version, servers).await)
         }
         Ok(None) if root.scope == FileScope::User => match hooks_of(root, client) {
             Err(failure) => Some(unread(name, &failure)),
@@ -169,28 +192,60 @@ fn connected(root: &FilesRoot, client: &Client) -> Result<Option<(PathBuf, Value
     Ok(entry.map(|entry| (file.path, entry)))
 }
 
-fn of_entry(
+async fn of_entry(
     root: &FilesRoot,
     client: &Client,
     path: &Path,
     entry: &Value,
     version: Option<&str>,
+    servers: &mut Servers,
 ) -> Finding {
     let name = name_of(root, client);
     let version = version.unwrap_or("not installed here");
     let mut words = format!("{version}; {} has the server", root.shown(path));
-    match (address_of(entry), program_of(entry)) {
-        (Some(address), _) => words.push_str(&format!(" at {address}")),
-        (None, None) => {
+    match (ServerReach::of_entry(entry), program_of(entry)) {
+        (ServerReach::Http { url, token_variable }, _) => {
+            words.push_str(&format!(" at {url}"));
+            let variable = token_variable.as_deref();
+            let token = variable.and_then(|name| std::env::var(name).ok());
+            let token = token.filter(|token| !token.trim().is_empty());
+            if let (Some(variable), None) = (variable, &token) {
+                let words = format!("{words}, but its token is not there: {variable} is not set");
+                let fix =
+                    format!("set {variable}; callboard token add at the server makes a token");
+                return Finding::warn(name, words, fix);
+            }
+            // The file of a repository may name any address and any variable, so it gets no token of this user.
+            let token = token.filter(|_| root.is_ours(path));
+            match servers.greeting(&url, token).await {
+                Greeting::Answered(took) => {
+                    words.push_str(&format!(", which answers after {} ms", took.as_millis()));
+                }
+                Greeting::WantsToken if variable.is_none() => {
+                    let words =
+                        format!("{words}, but it asks for a token, and the file names none");
+                    let fix = format!(
+                        "callboard init --remove, then callboard init --clients {} --server {url} --token-variable CALLBOARD_TOKEN",
+                        client.name
+                    );
+                    return Finding::fail(name, words, fix);
+                }
+                Greeting::WantsToken => words.push_str(", which answers and asks for the token"),
+                Greeting::Failed { words: why, fix } => {
+                    return Finding::fail(name, format!("{words}, but {why}"), fix);
+                }
+            }
+        }
+        (ServerReach::Stdio, None) => {
             let scope = if root.scope == FileScope::User { " --global" } else { "" };
             let anew = format!("callboard init --clients {}{scope}", client.name);
             return Finding::fail(name, format!("{words}, but no command"), anew);
         }
-        (None, Some(program)) if program_on_path(program).is_none() => {
+        (ServerReach::Stdio, Some(program)) if program_on_path(program).is_none() => {
             let words = format!("{words}, but '{program}' is not on PATH");
             return Finding::fail(name, words, format!("put {program} on PATH"));
         }
-        (None, Some(_)) => {}
+        (ServerReach::Stdio, Some(_)) => {}
     }
     match hooks_of(root, client) {
         Err(failure) => unread(name, &failure),
@@ -253,12 +308,8 @@ fn unread(name: impl Into<Cow<'static, str>>, failure: &Failure) -> Finding {
 /// Whether a client of this folder speaks to a server instead of starting one.
 pub(super) fn is_on_a_server(root: &Path) -> bool {
     let root = FilesRoot::of_project(root.to_owned());
-    let is_remote = |(_, entry): (_, Value)| address_of(&entry).is_some();
+    let is_remote = |(_, entry): (_, Value)| ServerReach::of_entry(&entry) != ServerReach::Stdio;
     CLIENTS.iter().any(|client| connected(&root, client).ok().flatten().is_some_and(is_remote))
-}
-
-fn address_of(entry: &Value) -> Option<&str> {
-    ["url", "httpUrl"].iter().find_map(|key| entry[*key].as_str())
 }
 
 /// The program of an entry: a text, or the first of a list.
@@ -270,6 +321,51 @@ fn program_of(entry: &Value) -> Option<&str> {
 fn runs_ours(entry: &Value) -> bool {
     let first = entry["args"][0].as_str().or_else(|| entry["command"][1].as_str());
     program_of(entry) == Some(SERVER) && first == Some("mcp")
+}
+
+impl Servers {
+    async fn greeting(&mut self, url: &str, token: Option<String>) -> Greeting {
+        let key = (url.to_owned(), token);
+        if let Some(known) = self.greeted.get(&key) {
+            return known.clone();
+        }
+        let greeting = greeting(url, key.1.as_deref()).await;
+        self.greeted.insert(key, greeting.clone());
+        greeting
+    }
+}
+
+/// Sends what a client sends first.
+async fn greeting(url: &str, token: Option<&str>) -> Greeting {
+    let failed = |words: String, fix: &str| Greeting::Failed { words, fix: fix.to_owned() };
+    let board = match RemoteBoard::new(url, None, None, token).await {
+        Ok(board) => board,
+        Err(words) => {
+            return failed(
+                words,
+                "callboard init --clients NAME --server URL names another server",
+            );
+        }
+    };
+    let begun = Instant::now();
+    let greeted = tokio::time::timeout(ANSWER_MAX, board.greet()).await;
+    let start = "start callboard serve there, or name another server: callboard init --clients NAME --server URL";
+    match greeted {
+        Err(_) => failed(format!("it gave no answer within {} s", ANSWER_MAX.as_secs()), start),
+        Ok(Ok(answer)) if answer["result"]["serverInfo"].is_object() => {
+            Greeting::Answered(begun.elapsed())
+        }
+        Ok(Ok(_)) => failed("what answers there is no MCP server".into(), start),
+        Ok(Err(RemoteFault::Token { .. })) if token.is_none() => Greeting::WantsToken,
+        Ok(Err(RemoteFault::Token { words, .. })) => failed(
+            format!("it refused the token: {words}"),
+            "callboard token add at the server makes a token",
+        ),
+        Ok(Err(RemoteFault::Away { cause, .. })) => {
+            failed(format!("nothing answers: {cause}"), start)
+        }
+        Ok(Err(fault)) => failed(format!("it refused a client: {fault}"), start),
+    }
 }
 
 /// Starts the server as a client does, and asks for its tools.
