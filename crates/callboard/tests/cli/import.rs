@@ -130,6 +130,142 @@ fn an_export_is_imported_as_the_tasks_it_was_made_of() {
     );
 }
 
+/// A board whose tasks have everything that an export shows, and its export.
+fn board_to_export() -> (World, String) {
+    let from = World::project();
+    let body =
+        "Two lines,  as they are.\n\n- [ ] not a task\n\n```\n- State: open\n```\n    code  \n";
+    let epic = from.task(&["Shop; and more", "--body", body]);
+    let first =
+        from.task(&["First", "--parent", &epic, "--priority", "7", "--check", "cargo test"]);
+    let second = from.task(&["Second", "--dep", &first, "--check", "manual: reads  well"]);
+    from.task(&["Third", "--dep", &epic, "--dep", &second]);
+    from.ok(&["note", &second, "remember <b>this</b>"]);
+    let path = from.root().join("plan.md");
+    from.ok(&["export", path.to_str().expect("a path"), "--closed"]);
+    let text = std::fs::read_to_string(path).expect("the export");
+    (from, text)
+}
+
+/// The numbers of new, changed and known tasks of an import.
+type Counts = (usize, usize, u64);
+
+fn counts(done: &Value) -> Counts {
+    let count = |key: &str| done[key].as_array().expect("a list").len();
+    (count("new"), count("changed"), done["known"].as_u64().expect("a number"))
+}
+
+#[test]
+fn an_edited_export_is_known_by_its_references() {
+    let (from, text) = board_to_export();
+    let without_comment =
+        text.split("\n<!-- callboard-export").next().expect("the text").to_owned();
+    let rows: [(&str, &str, &str, Counts); 8] = [
+        ("nothing", "", "", (0, 0, 4)),
+        ("a heading", "# shop", "# Shop\n\nOur plan.", (0, 0, 4)),
+        ("a title", "] First\n", "] First!\n", (0, 1, 3)),
+        ("a body", "Two lines,  as", "Three lines, as", (0, 1, 3)),
+        ("line ends", "\n", "\r\n", (0, 0, 4)),
+        ("a priority", "Priority: 7", "Priority: 8", (0, 0, 4)),
+        ("a new task", "\n- [ ] Third\n", "\n- [ ] Fourth\n  New.\n\n- [ ] Third\n", (1, 0, 4)),
+        ("a box", "- [ ] Third\n", "- [x] Third\n", (0, 0, 4)),
+    ];
+    for (case, before, after, wanted) in rows {
+        let edited = if before.is_empty() { text.clone() } else { text.replace(before, after) };
+        assert_eq!(edited == text, before.is_empty(), "{case}");
+        from.write(&from.root().join("plan.md"), &edited);
+        let seen = from.ok(&["import", "plan.md", "--closed", "--json"]).json();
+        assert_eq!(counts(&seen), wanted, "{case}: {seen}");
+    }
+    // Without the comment the lines of the tasks say enough to know them.
+    from.write(&from.root().join("plan.md"), &without_comment.replace("] First\n", "] First!\n"));
+    let seen = from.ok(&["import", "plan.md", "--closed", "--json"]).json();
+    assert_eq!(seen["new"], json!([]), "{seen}");
+
+    from.write(&from.root().join("plan.md"), &text.replace("] First\n", "] First!\n"));
+    import(&from, &["plan.md", "--closed", "--update"]);
+    assert!(titles(&from).contains(&"First!".to_owned()), "{:?}", titles(&from));
+    let again = import(&from, &["plan.md", "--closed"]).json();
+    assert_eq!(counts(&again), (0, 0, 4), "{again}");
+}
+
+#[test]
+fn an_edited_export_brings_everything_to_another_board() {
+    let (from, text) = board_to_export();
+    let wanted = exported(&from);
+    for (case, before, after) in [
+        ("with its comment", "] First\n", "] First!\n"),
+        ("more than a title", "- Check: cargo test: `cargo test`\n", "- Check: all pass: `make`\n"),
+    ] {
+        let to = World::project();
+        to.write(&to.root().join("plan.md"), &text.replace(before, after));
+        let done = import(&to, &["plan.md", "--closed"]).json();
+        assert_eq!((counts(&done), &done["lost"]), ((4, 0, 0), &json!([])), "{case}: {done}");
+        let mut found = exported(&to);
+        let first = found.iter_mut().find(|task| task["priority"] == 7).expect("the first");
+        if case == "with its comment" {
+            assert_eq!(first["title"], "First!", "{case}");
+            first["title"] = "First".into();
+        } else {
+            assert_eq!(
+                first["checks"],
+                json!([{"desc": "all pass", "cmd": "make", "cwd": "."}]),
+                "{case}"
+            );
+            let same = wanted.iter().find(|task| task["priority"] == 7).expect("the first");
+            first["checks"] = same["checks"].clone();
+        }
+        let mut wanted = wanted.clone();
+        for list in [&mut found, &mut wanted] {
+            list.sort_by_key(|task| task["title"].to_string());
+        }
+        assert_eq!(found, wanted, "{case}");
+    }
+    // Without the comment the deps are found by their titles.
+    let to = World::project();
+    let plain = text.split("\n<!-- callboard-export").next().expect("the text");
+    to.write(&to.root().join("plan.md"), plain);
+    let done = import(&to, &["plan.md", "--closed"]).json();
+    assert_eq!((counts(&done), &done["lost"]), ((4, 0, 0), &json!([])), "{done}");
+    let found = exported(&to);
+    let of = |title: &str| found.iter().find(|task| task["title"] == title).expect("a task");
+    let references = |titles: &[&str]| -> Value {
+        let mut found: Vec<&str> =
+            titles.iter().map(|it| of(it)["reference"].as_str().expect("a reference")).collect();
+        found.sort_unstable();
+        json!(found)
+    };
+    assert_eq!(of("First")["parent"], of("Shop; and more")["reference"]);
+    assert_eq!(of("Second")["deps"], references(&["First"]));
+    let mut deps = of("Third")["deps"].clone();
+    deps.as_array_mut().expect("deps").sort_by_key(ToString::to_string);
+    assert_eq!(deps, references(&["Shop; and more", "Second"]));
+}
+
+/// What the comment of an edited document hides does not come.
+#[test]
+fn an_edited_export_hides_nothing() {
+    let (_, text) = board_to_export();
+    let world = World::project();
+    let edited = text.replace(r#""cmd":"cargo test""#, r#""cmd":"evil""#);
+    assert_ne!(edited, text);
+    world.write(&world.root().join("plan.md"), &edited.replacen("# shop", "# Shop", 1));
+    let done = import(&world, &["plan.md", "--closed"]).json();
+    assert!(!done.to_string().contains("evil"), "{done}");
+    let (html, _) = board_to_export();
+    let path = html.root().join("plan.html");
+    html.ok(&["export", path.to_str().expect("a path")]);
+    let text = std::fs::read_to_string(&path).expect("the export");
+    html.write(&path, &text.replace(">First<", ">First!<"));
+    let ran = html.run(&["import", "plan.html", "--yes"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("was edited after its export; import the export as"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn a_broken_file_changes_nothing_and_says_where() {
     let world = World::project();

@@ -27,6 +27,16 @@ impl ExportFormat {
     }
 }
 
+/// Each task as the Markdown document shows it.
+pub(crate) fn markdown_blocks(tasks: &[ImportedTask]) -> Vec<String> {
+    tasks.iter().map(|task| markdown::block(tasks, task)).collect()
+}
+
+/// A text of a task as the Markdown document shows it in one line.
+pub(crate) fn markdown_line(text: &str) -> String {
+    markdown::one_line(text)
+}
+
 /// The title of the task that a reference names.
 fn title_of<'t>(tasks: &'t [ImportedTask], reference: &'t str) -> &'t str {
     let found = tasks.iter().find(|task| task.reference == reference);

@@ -1,6 +1,6 @@
 //! The tasks of an export inside a document for people. Markdown and HTML exports end with a comment that holds their
 //! tasks once more, as lines of `jsonl.rs`, so that an import gets everything back. The comment names the digest of the
-//! text before it: once that text was edited by hand, the comment no longer counts.
+//! text before it: once that text was edited by hand, the comment counts only where the text shows the same.
 
 use sha2::{Digest, Sha256};
 
@@ -18,8 +18,8 @@ pub(super) enum Document<'t> {
     Plain,
     /// An export as it was written: its lines, each at its place in the file.
     Export(String),
-    /// An export whose text was edited; this is the text.
-    Edited(&'t str),
+    /// An export whose text was edited, with the lines of its comment; these are empty when the comment is damaged.
+    Edited { text: &'t str, lines: &'t str },
 }
 
 /// The document with its tasks in a comment behind it.
@@ -36,14 +36,14 @@ pub(super) fn read(text: &str) -> Document<'_> {
     let Some(at) = text.rfind(BEGIN) else { return Document::Plain };
     let (visible, comment) = text.split_at(at);
     let comment = &comment[BEGIN.len()..];
-    let Some((named, lines)) = comment.split_once('\n') else { return Document::Edited(visible) };
-    let lines = lines.split_once(END).filter(|_| named.trim() == digest(visible));
-    match lines {
-        Some((lines, _)) => {
+    let whole = comment.split_once('\n');
+    let whole = whole.and_then(|(named, lines)| Some((named, lines.split_once(END)?.0)));
+    match whole {
+        Some((named, lines)) if named.trim() == digest(visible) => {
             let before = visible.matches('\n').count() + 1;
             Document::Export("\n".repeat(before) + lines)
         }
-        None => Document::Edited(visible),
+        whole => Document::Edited { text: visible, lines: whole.map_or("", |(_, lines)| lines) },
     }
 }
 

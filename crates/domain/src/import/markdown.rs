@@ -1,9 +1,10 @@
 //! A plan in Markdown: each checkbox at the margin is a task, indented checkboxes are its acceptance criteria, other
-//! indented lines its text. A heading is a label of the tasks below it.
+//! indented lines its text. A heading is a label of the tasks below it. Lines such as `- Waits for: Add login`, with which
+//! an export begins the text of a task, are facts of the task.
 
 use std::collections::HashMap;
 
-use super::{ImportFault, ImportState, ImportedTask, SourceFile, judged};
+use super::{ImportFault, ImportState, ImportedCheck, ImportedTask, SourceFile, judged};
 
 /// Levels of indented checkboxes; a plan that people read has two.
 const DEPTH_MAX: usize = 8;
@@ -54,6 +55,61 @@ fn slug(title: &str) -> String {
     slug.chars().take(200).collect()
 }
 
+/// A task of a plan, with the number of its line. Where an export wrote its facts, `parent` and the only one of `deps` are
+/// the lines' values: titles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedTask {
+    pub line: usize,
+    pub has_facts: bool,
+    pub task: ImportedTask,
+}
+
+/// The value of a line such as `- Reference: beads:bd-1`.
+fn fact(line: &str) -> Option<(&str, &str)> {
+    let (word, value) = line.strip_prefix("- ")?.split_once(": ")?;
+    Some((word, value.trim()))
+}
+
+/// Moves the facts that an export wrote out of the body. They are known by a state in the first line and a reference
+/// below it, because a plan of a person may have a line with one of the words.
+fn take_facts(task: &mut ImportedTask, body: &mut Vec<String>) -> bool {
+    let head = body.iter().take_while(|line| !line.is_empty()).count();
+    let facts = || body[..head].iter().filter_map(|line| fact(line));
+    let state = facts().next().filter(|(word, _)| *word == "State");
+    let state = state.and_then(|(_, value)| ImportState::parse(value));
+    let (Some(state), true) = (state, facts().any(|(word, _)| word == "Reference")) else {
+        return false;
+    };
+    // A box that was ticked counts more than the word, which its author may have overlooked.
+    if state.is_closed() == task.state.is_closed() {
+        task.state = state;
+    }
+    let mut kept = Vec::new();
+    for line in body.drain(..head) {
+        let owned = |value: &str| value.to_owned();
+        match fact(&line) {
+            Some(("State", _)) => {}
+            Some(("Priority", value)) => task.priority = value.parse().ok(),
+            Some(("Part of", value)) => task.parent = Some(owned(value)),
+            Some(("Waits for", value)) => task.deps = vec![owned(value)],
+            Some(("Reference", value)) => task.reference = owned(value),
+            Some(("Check", value)) => task.checks.push(check(value)),
+            Some(("Note", value)) => task.notes.push(owned(value)),
+            _ => kept.push(line),
+        }
+    }
+    kept.append(body);
+    *body = kept;
+    true
+}
+
+/// Reads ``tests pass: `cargo test` ``; without a command the check is attested.
+fn check(value: &str) -> ImportedCheck {
+    let command = value.strip_suffix('`').and_then(|value| value.split_once(": `"));
+    let (desc, cmd) = command.map_or((value, None), |(desc, cmd)| (desc, Some(cmd.to_owned())));
+    ImportedCheck { desc: desc.to_owned(), cmd, ..ImportedCheck::default() }
+}
+
 #[derive(Default)]
 struct PlanReader {
     /// The headings above, by level.
@@ -81,17 +137,27 @@ impl PlanReader {
         self.task = Some((number, task));
     }
 
-    fn end(&mut self, file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
-        let body = std::mem::take(&mut self.body);
-        if let Some((number, task)) = self.task.take() {
+    /// Whether an export wrote the lines above, up to the text of the task: its checkboxes are part of the text.
+    fn is_in_text_of_export(&self) -> bool {
+        let is_export = self.body.first().is_some_and(|line| line.starts_with("- State: "));
+        is_export && self.body.contains(&String::new())
+    }
+
+    fn end(&mut self, file: &SourceFile, tasks: &mut Vec<PlannedTask>) -> Result<(), ImportFault> {
+        let mut body = std::mem::take(&mut self.body);
+        if let Some((line, mut task)) = self.task.take() {
+            let has_facts = take_facts(&mut task, &mut body);
             let body = body.join("\n").trim_matches('\n').to_owned();
-            tasks.push(judged(file, number, ImportedTask { body, ..task })?);
+            let task = judged(file, line, ImportedTask { body, ..task })?;
+            tasks.push(PlannedTask { line, has_facts, task });
         }
         Ok(())
     }
 }
 
-pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(), ImportFault> {
+/// The tasks of a plan; none is not a fault here.
+pub(super) fn planned(file: &SourceFile) -> Result<Vec<PlannedTask>, ImportFault> {
+    let mut tasks = Vec::new();
     let mut reader = PlanReader::default();
     let mut fence: Option<&str> = None;
     for (number, line) in (1..).zip(file.text.lines()) {
@@ -103,13 +169,14 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
             (Some(open), Some(marker)) if open == marker => fence = None,
             _ => {}
         }
-        let found = if is_code { None } else { checkbox(text) };
+        let is_text = columns >= INDENT && reader.is_in_text_of_export();
+        let found = if is_code || is_text { None } else { checkbox(text) };
         if columns > DEPTH_MAX * INDENT * 2 && found.is_some() {
             return Err(ImportFault::at(file, number, "the checkbox is indented too deep"));
         }
         match found {
             Some(found) if columns < INDENT || reader.task.is_none() => {
-                reader.end(file, tasks)?;
+                reader.end(file, &mut tasks)?;
                 reader.begin(file, number, &found);
                 continue;
             }
@@ -123,14 +190,14 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
         }
         if !is_code && columns == 0 {
             if let Some((level, text)) = heading(line) {
-                reader.end(file, tasks)?;
+                reader.end(file, &mut tasks)?;
                 reader.headings.retain(|(above, _)| *above < level);
                 reader.headings.push((level, text.to_owned()));
                 continue;
             }
             // A paragraph at the margin is of the plan, not of the task above it.
             if !text.is_empty() {
-                reader.end(file, tasks)?;
+                reader.end(file, &mut tasks)?;
                 continue;
             }
         }
@@ -143,10 +210,12 @@ pub(super) fn read(file: &SourceFile, tasks: &mut Vec<ImportedTask>) -> Result<(
         let end = file.text.lines().count();
         return Err(ImportFault::at(file, end, "a block of code has no end"));
     }
-    reader.end(file, tasks)?;
-    if tasks.is_empty() {
-        let message = "no checkboxes: a task is a line like '- [ ] Add a flag'";
-        return Err(ImportFault { file: file.name.clone(), ..ImportFault::whole(message) });
-    }
-    Ok(())
+    reader.end(file, &mut tasks)?;
+    Ok(tasks)
+}
+
+/// The fault of a plan without tasks.
+pub(super) fn no_tasks(file: &SourceFile) -> ImportFault {
+    let message = "no checkboxes: a task is a line like '- [ ] Add a flag'";
+    ImportFault { file: file.name.clone(), ..ImportFault::whole(message) }
 }

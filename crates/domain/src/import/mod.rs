@@ -4,6 +4,7 @@
 mod backlog;
 mod beads;
 mod csv;
+mod edited;
 mod embedded;
 mod forge;
 mod jsonl;
@@ -311,12 +312,19 @@ fn document(
         |message: &str| ImportFault { file: file.name.clone(), ..ImportFault::whole(message) };
     match (embedded::read(&file.text), format) {
         (Document::Export(lines), _) => jsonl::read(&of(&lines), tasks),
-        (Document::Edited(_), ImportFormat::Html) => {
+        (Document::Edited { .. }, ImportFormat::Html) => {
             Err(fault("was edited after its export; import the export as .jsonl or .md"))
         }
         (Document::Plain, ImportFormat::Html) => Err(fault("is no export of callboard")),
-        (Document::Edited(text), _) => markdown::read(&of(text), tasks),
-        (Document::Plain, _) => markdown::read(file, tasks),
+        (Document::Edited { text, lines }, _) => {
+            let mut known = Vec::new();
+            // A comment that cannot be read says nothing; the text stands for itself then.
+            if jsonl::read(&of(lines), &mut known).is_err() {
+                known.clear();
+            }
+            edited::read(&of(text), &known, tasks)
+        }
+        (Document::Plain, _) => edited::read(file, &[], tasks),
     }
 }
 
