@@ -18,8 +18,7 @@ use callboard_engine::{AttemptFilter, DigestTask, Engine, EngineError, TaskFilte
 use super::input::HookInput;
 use super::session::HookMemory;
 
-/// Tasks of one actor that are looked at.
-/// A hook runs at every tool call of a client, so its reads are few and bounded.
+/// Tasks of one actor that are looked at. A hook runs at every tool call of a client, so its reads are few and bounded.
 const HELD_MAX: usize = 20;
 /// Live attempts that are looked at for the worktree of a file.
 const LIVE_MAX: usize = 500;
