@@ -170,7 +170,7 @@ fn issues_of_github_and_gitlab_come_once() {
         }
     }
     for (source, token, words) in [
-        ("acme/shop", "wrong", "the token may not see the issues"),
+        ("acme/shop", "wrong", "the token may not see the issues of acme/shop"),
         ("acme/shop", "", "set GITHUB_TOKEN"),
         ("../../user", "forge-secret", "is no repository at"),
     ] {

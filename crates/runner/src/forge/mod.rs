@@ -153,16 +153,18 @@ impl Forge for ForgeClient {
                 ForgeKind::GitHub => github::links,
                 ForgeKind::GitLab => gitlab::links,
             };
-            let listed = api.pages::<Vec<serde_json::Value>>("the issues", &path).await?;
+            let what = format!("the issues of {project}, or there is no such repository");
+            let listed = api.pages::<Vec<serde_json::Value>>(&what, &path).await?;
             if listed.cut {
                 let words = "the repository has more issues than are read at once".into();
                 return Err(ForgeFault::Refused(words));
             }
+            let links_of = format!("the links of an issue of {project}");
             let mut issues: Vec<serde_json::Value> = listed.pages.into_iter().flatten().collect();
             for issue in &mut issues {
                 // The list counts the links of each issue, so only issues with links are asked about.
                 let Some(IssueLinks { path, key }) = links(project, issue) else { continue };
-                let linked = api.pages::<Vec<serde_json::Value>>("the links", &path).await?;
+                let linked = api.pages::<Vec<serde_json::Value>>(&links_of, &path).await?;
                 issue[key] = linked.pages.into_iter().flatten().collect();
             }
             Ok(serde_json::Value::Array(issues).to_string())
