@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -179,9 +179,20 @@ impl FilesRoot {
                 let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
                 self.refused(path, &BrokenFile { line, words: "the text is not UTF-8".into() })
             }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Failure::io(format!("cannot read {}", place.display()), &error)),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound => Ok(None),
+                ErrorKind::IsADirectory => Err(self.in_the_way(path, "is a folder")),
+                ErrorKind::NotADirectory => Err(self.in_the_way(path, "would be below a file")),
+                _ => Err(Failure::io(format!("cannot read {}", place.display()), &error)),
+            },
         }
+    }
+
+    /// The refusal of a path at which no file can be.
+    fn in_the_way(&self, path: &Path, why: &str) -> Failure {
+        let words = format!("{} {why}", self.shown(path));
+        Failure::new(Exit::Failure, "CLIENT_FILE_INVALID", words)
+            .hint("nothing was written; move it away, or leave its client out of --clients")
     }
 
     /// Whether a file is the user's own, or stands as `init` wrote it here.
@@ -247,9 +258,12 @@ impl FilesRoot {
             let next = real.join(name);
             // Part by part: a link in the middle of the path leads out as well as one at its end.
             real = match next.symlink_metadata() {
-                Ok(found) if found.is_symlink() => {
-                    next.canonicalize().map_err(|error| at(&error))?
-                }
+                Ok(found) if found.is_symlink() => match next.canonicalize() {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        return Err(self.in_the_way(path, "is a link to nothing"));
+                    }
+                    found => found.map_err(|error| at(&error))?,
+                },
                 _ => next,
             };
             if self.scope == FileScope::Project && !real.starts_with(&root) {
@@ -373,7 +387,7 @@ fn write(path: &Path, text: &str, mode_new: u32) -> Result<(), Failure> {
 
 fn remove(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(Failure::io(format!("cannot remove {}", path.display()), &error))
         }
         _ => Ok(()),

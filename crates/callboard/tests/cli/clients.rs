@@ -831,3 +831,27 @@ fn the_doctor_greets_a_server() {
     assert!(message.contains("but it refused the token: "), "{message}");
     assert_eq!(serving.signal(rustix::process::Signal::TERM), 0);
 }
+
+#[test]
+fn what_cannot_be_a_file_is_named_with_the_way_out() {
+    let world = World::git();
+    let path = world.root().join(".mcp.json");
+    let refused = |words: &str| {
+        for arguments in [&["init", "--clients", "claude"][..], &["init", "--remove"]] {
+            let ran = world.run(arguments);
+            assert_eq!(ran.code, 1, "{}", ran.stderr);
+            let said = format!("error[CLIENT_FILE_INVALID]: {words}\n");
+            assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+            assert!(ran.stderr.contains("leave its client out of --clients"), "{}", ran.stderr);
+        }
+    };
+    fs::create_dir(&path).expect("a folder");
+    refused(".mcp.json is a folder");
+    fs::remove_dir(&path).expect("removed");
+    std::os::unix::fs::symlink("nowhere", &path).expect("a link");
+    refused(".mcp.json is a link to nothing");
+    fs::remove_file(&path).expect("removed");
+    put(&world.root().join(".codex"), "a file\n");
+    let ran = world.run(&["init", "--clients", "codex"]);
+    assert!(ran.stderr.contains(".codex/config.toml would be below a file"), "{}", ran.stderr);
+}
