@@ -9,13 +9,15 @@ use crate::output::Failure;
 /// Write a manual page for each command into a folder
 #[derive(clap::Args, Debug)]
 pub struct ManArgs {
-    /// The folder; it has to exist
+    /// The folder; it is made if it is not there
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
 pub fn cmd_man(context: &Context, args: ManArgs) -> Result<(), Failure> {
-    clap_mangen::generate_to(groups::command(), &args.folder).map_err(|error| {
+    let written = std::fs::create_dir_all(&args.folder)
+        .and_then(|()| clap_mangen::generate_to(groups::command(), &args.folder));
+    written.map_err(|error| {
         Failure::io(format!("cannot write to {}", args.folder.display()), &error)
     })?;
     context.out.line(&format!("manual pages are in {}", args.folder.display()))
