@@ -9,7 +9,7 @@ use callboard_engine::ports::{AgentRunner, Courier, Forge, Issuer};
 use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::{
-    RestoreError, Restored, SqliteStore, TaskName, task_names as task_names_in,
+    OfferedKind, OfferedName, RestoreError, Restored, SqliteStore, offered_names,
 };
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
@@ -163,21 +163,22 @@ impl App {
     }
 }
 
-/// Open tasks whose names begin with `typed`, read beside everything else: none from a shared database, which may be slow
-/// to reach.
-pub fn task_names(
+/// Names and ids that begin with `typed`, read beside everything else: none from a shared database, which may be slow to
+/// reach.
+pub fn names_offered(
     settings: &Settings,
     place: &Place,
     org: &str,
+    kind: OfferedKind,
     typed: &str,
     limit: usize,
-) -> Vec<TaskName> {
+) -> Vec<OfferedName> {
     let database = match &settings.store {
         StoreUrl::Default => place.folder().join(DATABASE),
         StoreUrl::File(path) => place.root.join(path),
         StoreUrl::Postgres(_) => return Vec::new(),
     };
-    task_names_in(&database, org, typed, limit)
+    offered_names(&database, org, kind, typed, limit)
 }
 
 /// Opens the store, and says whether its queued work may run. A store that the user named is trusted. The store inside

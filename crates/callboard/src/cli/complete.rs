@@ -1,10 +1,12 @@
-//! `callboard complete`: the tasks or the clients that fit a half-typed word, for the completion scripts of shells.
+//! `callboard complete`: the tasks, jobs, clients or the like that fit a half-typed word, for the completion scripts of
+//! shells.
 //!
 //! A shell asks at every press of a key: nothing is written, nothing is waited for, and every fault is silence.
 
 use std::fmt::Write;
 
 use callboard_domain::text::is_obeyed;
+use callboard_engine::store::sqlite::OfferedKind;
 use clap::{Arg, Command};
 
 use super::connect::{ALL, NONE};
@@ -20,7 +22,7 @@ use crate::place::Place;
 const SHOWN_MAX: usize = 100;
 const TITLE_CHARS: usize = 60;
 
-/// Print the tasks, or the clients of --clients, that fit the last word
+/// Print the tasks, ids, agents or clients that fit the last word
 #[derive(clap::Args, Debug)]
 pub struct CompleteArgs {
     /// The words behind the program's name, up to the cursor
@@ -32,7 +34,8 @@ pub fn cmd_complete(context: &Context, args: &CompleteArgs) -> Result<(), Failur
     let Some((typed, before)) = args.words.split_last() else { return Ok(()) };
     let word = HalfTyped::of(before, typed);
     match named_by(&groups::command(), &word) {
-        Some(Named::Task) => context.out.raw(&tasks(context, &word)),
+        Some(Named::Things(kinds)) => context.out.raw(&things(context, kinds, &word)),
+        Some(Named::Executors) => context.out.raw(&executors(&word)),
         Some(Named::Clients) => context.out.raw(&clients(&word)),
         None => Ok(()),
     }
@@ -65,22 +68,48 @@ impl<'a> HalfTyped<'a> {
 /// What a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
-    Task,
+    /// Things of the board, one of these kinds.
+    Things(&'static [OfferedKind]),
+    /// An agent that can run a job.
+    Executors,
     /// A list with commas.
     Clients,
 }
 
-fn tasks(context: &Context, word: &HalfTyped) -> String {
+/// The settings of the project here, for a completion: every fault is silence.
+fn settings() -> Option<(Place, Settings)> {
+    let place = Place::find().ok()??;
+    let read = Resolved::read(Some(&place), &[]).ok()?;
+    Some((place, Settings::of(&read).ok()?))
+}
+
+fn things(context: &Context, kinds: &[OfferedKind], word: &HalfTyped) -> String {
     let mut lines = String::new();
-    let Ok(Some(place)) = Place::find() else { return lines };
-    let settings = Resolved::read(Some(&place), &[]).and_then(|read| Settings::of(&read));
-    let Ok(settings) = settings else { return lines };
-    for task in compose::task_names(&settings, &place, context.org(), word.typed, SHOWN_MAX) {
-        // Titles are texts of others: nothing in them may move the cursor.
-        let shown = |c: char| if c.is_control() || is_obeyed(c) { ' ' } else { c };
-        let title: String = task.title.chars().take(TITLE_CHARS).map(shown).collect();
-        // A string takes every line.
-        let _ = writeln!(lines, "{}{}\t{title}", word.prefix, task.name);
+    let Some((place, settings)) = settings() else { return lines };
+    for kind in kinds {
+        let org = context.org();
+        let found = compose::names_offered(&settings, &place, org, *kind, word.typed, SHOWN_MAX);
+        for thing in found {
+            // Titles are texts of others: nothing in them may move the cursor.
+            let shown = |c: char| if c.is_control() || is_obeyed(c) { ' ' } else { c };
+            let title: String = thing.title.chars().take(TITLE_CHARS).map(shown).collect();
+            // A string takes every line.
+            let _ = writeln!(lines, "{}{}\t{title}", word.prefix, thing.name);
+        }
+    }
+    lines
+}
+
+/// The executors whose program is found.
+fn executors(word: &HalfTyped) -> String {
+    let mut lines = String::new();
+    let Some((_, settings)) = settings() else { return lines };
+    let agents = &settings.agents;
+    for name in agents.executors.found_here() {
+        let about = if name == agents.default_executor { "the default" } else { "runs jobs" };
+        if name.starts_with(word.typed) {
+            let _ = writeln!(lines, "{}{name}\t{about}", word.prefix);
+        }
     }
     lines
 }
@@ -130,23 +159,33 @@ fn named_by(root: &Command, word: &HalfTyped) -> Option<Named> {
         }
     }
     if let Some(option) = option {
-        return match option.get_long() {
-            Some("clients") => Some(Named::Clients),
-            Some(long) if OPTIONS.contains(&long) => Some(Named::Task),
+        return match (option.get_long()?, path.first()) {
+            ("clients", _) => Some(Named::Clients),
+            ("agent", Some(&"run")) => Some(Named::Executors),
+            ("agent", _) => Some(Named::Things(&[OfferedKind::Agent])),
+            (long, _) if OPTIONS.contains(&long) => Some(Named::Things(&[OfferedKind::Task])),
             _ => None,
         };
     }
-    // Of agents and tokens the id is another one.
-    let names_tasks = !matches!(path.first(), Some(&"agent" | &"token") | None);
-    let name = command.get_positionals().nth(place).map(value_name);
-    let is_task = names_tasks && name.is_some_and(|name| TASK_VALUES.contains(&name.as_str()));
-    is_task.then_some(Named::Task)
+    let name = command.get_positionals().nth(place).map(value_name)?;
+    let kinds: &[OfferedKind] = match (path.as_slice(), name.as_str()) {
+        // The id of a new agent is not there yet.
+        ([] | ["agent", "add"], _) => return None,
+        (["agent", ..], "ID") | (["mail", ..], "TO") => &[OfferedKind::Agent],
+        (["token", ..], "ID") => &[OfferedKind::Token],
+        (_, "ID" | "DEP") => &[OfferedKind::Task],
+        (_, "TASK|JOB") => &[OfferedKind::Task, OfferedKind::Job],
+        (_, "JOB") => &[OfferedKind::Job],
+        (_, "MAIL") => &[OfferedKind::Mail],
+        (_, "PLAN") => &[OfferedKind::Plan],
+        (_, "PULL") => &[OfferedKind::Pull],
+        _ => return None,
+    };
+    Some(Named::Things(kinds))
 }
 
-/// Options whose value is completed here: clients, and tasks.
-pub const OPTIONS: [&str; 6] = ["clients", "after", "dep", "epic", "parent", "task"];
-/// Names of positional arguments that are tasks.
-const TASK_VALUES: [&str; 3] = ["ID", "DEP", "TASK|JOB"];
+/// Options whose value is completed here: clients, agents, and tasks.
+pub const OPTIONS: [&str; 7] = ["agent", "clients", "after", "dep", "epic", "parent", "task"];
 
 fn value_name(arg: &Arg) -> String {
     let given = arg.get_value_names().and_then(|names| names.first());
@@ -186,8 +225,42 @@ mod tests {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let (typed, before) = words.split_last().expect("a word");
             let named = named_by(&root, &HalfTyped::of(before, typed));
-            assert_eq!(named == Some(Named::Task), wanted, "{line}");
+            let is_task = matches!(named, Some(Named::Things([OfferedKind::Task, ..])));
+            assert_eq!(is_task, wanted, "{line}");
         }
+    }
+
+    #[test]
+    fn other_ids_are_found_where_they_are_meant() {
+        use OfferedKind::{Agent, Job, Mail, Plan, Pull, Task, Token};
+        let rows: [(&str, &[OfferedKind]); 16] = [
+            ("job show j", &[Job]),
+            ("job cancel j", &[Job]),
+            ("job answer j", &[Job]),
+            ("job answer job_1 y", &[]),
+            ("logs j", &[Task, Job]),
+            ("stop j", &[Task, Job]),
+            ("token revoke t", &[Token]),
+            ("mail read m", &[Mail]),
+            ("mail reply m", &[Mail]),
+            ("mail send w", &[Agent]),
+            ("plan approve p", &[Plan]),
+            ("plan reject p", &[Plan]),
+            ("pull merge 7", &[Pull]),
+            ("agent rm w", &[Agent]),
+            ("agent add w", &[]),
+            ("decisions --agent w", &[Agent]),
+        ];
+        let root = groups::command();
+        for (line, wanted) in rows {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let (typed, before) = words.split_last().expect("a word");
+            let named = named_by(&root, &HalfTyped::of(before, typed));
+            let wanted = Some(Named::Things(wanted)).filter(|_| !wanted.is_empty());
+            assert_eq!(named, wanted, "{line}");
+        }
+        let words = ["run", "SHOP-1", "--agent"].map(str::to_owned);
+        assert_eq!(named_by(&root, &HalfTyped::of(&words, "cl")), Some(Named::Executors));
     }
 
     #[test]

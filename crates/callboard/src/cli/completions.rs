@@ -1,5 +1,5 @@
-//! `callboard completions`. The script of a shell knows the commands and their options; for the names of tasks
-//! and clients it asks `callboard complete`.
+//! `callboard completions`. The script of a shell knows the commands and their options; for the names of tasks, jobs,
+//! agents and the like it asks `callboard complete`.
 
 use clap_complete::Shell;
 
@@ -10,8 +10,8 @@ use crate::output::Failure;
 
 /// Print a completion script for a shell
 ///
-/// The scripts of bash, zsh and fish also complete the names of open tasks, from a board in .callboard/, and the agents
-/// of --clients.
+/// The scripts of bash, zsh and fish also complete the names of open tasks and the ids of jobs, mails, plans, tokens and
+/// agents, from a board in .callboard/, and the agents of --agent and --clients.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  callboard completions bash > ~/.local/share/bash-completion/completions/callboard"

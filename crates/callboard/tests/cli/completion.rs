@@ -2,6 +2,7 @@
 //! fault.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::fixture::World;
@@ -37,6 +38,50 @@ fn names_of_open_tasks_are_offered() {
         assert_eq!(offered(&world, words), wanted, "{words:?}");
     }
     assert_eq!(store(), before, "a completion writes nothing");
+}
+
+#[test]
+fn ids_of_other_things_are_offered_with_their_titles() {
+    let programs = tempfile::tempdir().expect("a folder");
+    fs::write(programs.path().join("claude"), "#!/bin/sh\n").expect("written");
+    fs::set_permissions(programs.path().join("claude"), fs::Permissions::from_mode(0o755))
+        .expect("a program");
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let world = World::project().with("PATH", &path);
+    let token = world.ok(&["token", "add", "--actor", "agent:ci", "--json"]).json();
+    let token = token["id"].as_str().expect("an id").to_owned();
+    assert_eq!(offered(&world, &["token", "revoke", ""]), format!("{token}\tagent:ci\n"));
+    assert_eq!(offered(&world, &["token", "revoke", &token[..6]]), format!("{token}\tagent:ci\n"));
+    world.ok(&["token", "revoke", &token]);
+    assert_eq!(offered(&world, &["token", "revoke", ""]), "");
+
+    let task = world.task(&["Add login"]);
+    world.ok(&["agent", "add", "w-1", "--type", "WORKER"]);
+    assert_eq!(offered(&world, &["agent", "show", "W"]), "w-1\tWORKER\n");
+    assert_eq!(offered(&world, &["mail", "send", ""]), "w-1\tWORKER\n");
+    world.ok(&["mail", "send", "w-1", "Hello\u{1b}[1m", "a text"]);
+    let mail = offered(&world, &["mail", "read", ""]);
+    assert!(mail.starts_with("mail-") && mail.ends_with("\tyou: Hello [1m\n"), "{mail}");
+
+    let spec = r#"{"tasks": [{"title": "First"}]}"#;
+    let plan = ["call", "propose_plan", spec, "--toolsets", "board", "--actor", "agent:p"];
+    let plan = world.ok(&plan).json()["plan_id"].as_str().expect("an id").to_owned();
+    assert_eq!(offered(&world, &["plan", "approve", "plan_"]), format!("{plan}\tdraft: First\n"));
+
+    let settings = "[executors.mine]\ncommand = [\"true\"]\n";
+    world.write(&world.callboard("config.local.toml"), settings);
+    let job = world.ok(&["run", &task, "--agent", "mine", "--json"]).json();
+    let job = job["job"].as_str().expect("an id").to_owned();
+    for words in [&["job", "show", ""][..], &["job", "cancel", "job_"], &["logs", "job_"]] {
+        assert_eq!(offered(&world, words), format!("{job}\tqueued: Add login\n"), "{words:?}");
+    }
+
+    let agents = offered(&world, &["run", &task, "--agent", "cl"]);
+    assert!(agents.starts_with("claude"), "{agents}");
+    assert_eq!(offered(&World::git(), &["run", "X-1", "--agent", "cl"]), "");
+    for words in [&["pull", "merge", ""][..], &["agent", "add", ""]] {
+        assert_eq!(offered(&world, words), "", "{words:?}");
+    }
 }
 
 #[test]

@@ -56,6 +56,11 @@ impl Executors {
         self.names().filter(move |name| self.named(name, path).is_some())
     }
 
+    /// The names of the executors that this process finds.
+    pub fn found_here(&self) -> Vec<String> {
+        self.found(std::env::var_os("PATH").as_deref()).map(str::to_owned).collect()
+    }
+
     /// The programs of the executors that are not built in, by name.
     pub fn programs(&self) -> HashMap<String, String> {
         let builtin = builtin::all();

@@ -74,7 +74,7 @@ use crate::{
     Place, Project, Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
-pub use names::{TaskName, task_names};
+pub use names::{OfferedKind, OfferedName, offered_names};
 pub use restore::{RestoreError, Restored};
 
 /// The store of one process. Dropping it closes the queue and waits for the writer thread, so no accepted command is
