@@ -19,7 +19,7 @@ use crate::{At, Engine, EngineError, counts};
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(words) => Self::Unavailable(words),
+            StoreError::Unavailable(words) | StoreError::Newer(words) => Self::Unavailable(words),
             StoreError::Corrupt(words) => Self::Damaged(words),
             StoreError::Internal(words) => Self::Internal(words),
         }

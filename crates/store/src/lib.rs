@@ -348,6 +348,9 @@ pub enum StoreError {
     #[error("{0}")]
     Unavailable(String),
     /// The data is not what it should be.
+    /// A newer callboard made the database. No retry helps. The words are fit for a caller.
+    #[error("{0}")]
+    Newer(String),
     #[error("{0}")]
     Corrupt(String),
     #[error("{0}")]

@@ -109,7 +109,7 @@ pub(crate) fn refuse_newer(found: u32) -> Result<(), StoreError> {
     if found == UNFINISHED {
         return Err(StoreError::Unavailable(UNFINISHED_WORDS.into()));
     }
-    Err(StoreError::Unavailable(format!(
+    Err(StoreError::Newer(format!(
         "the database has schema {found}, newer than this callboard knows ({}); \
          use the callboard that wrote it or a newer one",
         latest()

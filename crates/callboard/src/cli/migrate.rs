@@ -133,6 +133,7 @@ fn out_of_reach(name: &str, error: StoreError) -> Failure {
     let named = |words: String| format!("{name}: {words}");
     let error = match error {
         StoreError::Unavailable(words) => StoreError::Unavailable(named(words)),
+        StoreError::Newer(words) => StoreError::Newer(named(words)),
         StoreError::Corrupt(words) => StoreError::Corrupt(named(words)),
         StoreError::Internal(words) => StoreError::Internal(named(words)),
     };

@@ -103,6 +103,7 @@ fn named(error: StoreError, file: &std::path::Path) -> StoreError {
     let named = |words: String| format!("{}: {words}", file.display());
     match error {
         StoreError::Unavailable(words) => StoreError::Unavailable(named(words)),
+        StoreError::Newer(words) => StoreError::Newer(named(words)),
         StoreError::Corrupt(words) => StoreError::Corrupt(named(words)),
         StoreError::Internal(words) => StoreError::Internal(named(words)),
     }

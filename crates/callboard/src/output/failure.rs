@@ -211,9 +211,14 @@ impl From<EngineError> for Failure {
     }
 }
 
+const NEWER_STORE: &str = "install the newer callboard; to stay with this one, callboard restore FILE with a backup of its time";
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        EngineError::from(error).into()
+        let is_newer = matches!(error, StoreError::Newer(_));
+        let failure = Self::from(EngineError::from(error));
+        // The doctor would only say the same.
+        if is_newer { failure.hint(NEWER_STORE) } else { failure }
     }
 }
 

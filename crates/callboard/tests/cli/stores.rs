@@ -13,8 +13,11 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let ran = world.run(&["task", "list"]);
     assert_eq!(ran.code, 7);
     assert!(ran.stderr.contains("schema 999, newer than this callboard"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("install the newer callboard"), "{}", ran.stderr);
     let mcp = world.run(&["mcp", "--actor", "agent:x"]);
     assert_eq!((mcp.code, mcp.stdout.as_str()), (7, ""));
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.stdout.contains("fix: install the newer callboard"), "{}", doctor.stdout);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn assert_words(error: Option<StoreError>, found: u32) {
          use the callboard that wrote it or a newer one",
         *LATEST
     );
-    assert_eq!(error, Some(StoreError::Unavailable(words)));
+    assert_eq!(error, Some(StoreError::Newer(words)));
 }
 
 /// Asserts that each table but these has rows in a fixture, so that a migration has something to lose.
