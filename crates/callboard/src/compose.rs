@@ -12,7 +12,7 @@ use callboard_engine::store::sqlite::{
     OfferedKind, OfferedName, RestoreError, Restored, SqliteStore, offered_names,
 };
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
-use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
+use callboard_engine::store::{Migrated, Place as StorePlace, RepoPlace, Store};
 use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{Alert, CrewTerminal, Engine, Parts, Working, Workshop};
 use callboard_runner::{
@@ -46,6 +46,8 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// Whether commands, agents and messages of the store run here.
     pub is_trusted: bool,
+    /// Whether opening the store changed an older schema.
+    pub migrated: Option<Migrated>,
     /// The place of the store when it lies inside the project's folder.
     inside: Option<Place>,
     repo: Option<String>,
@@ -64,7 +66,7 @@ impl App {
         // Agents obey the prompts of a project, so they count only where nothing of the project is untrusted.
         let own_prompts = place.filter(|_| settings.untrusted.is_empty());
         let prompts = own_prompts.map(prompts::read).transpose()?.unwrap_or_default();
-        let (store, is_trusted) = open_store(settings, place).await?;
+        let OpenedStore { store, is_trusted, migrated } = open_store(settings, place).await?;
         let machine = identity::machine();
         let folder = place.map(Place::name);
         let home = store
@@ -123,7 +125,7 @@ impl App {
         });
         let inside = place.filter(|_| settings.store == StoreUrl::Default).cloned();
         let long_calls = Places::new(settings.bounds.long_calls_per_token);
-        Ok(Self { engine, is_trusted, inside, repo: folder, prompts, long_calls })
+        Ok(Self { engine, is_trusted, migrated, inside, repo: folder, prompts, long_calls })
     }
 
     /// Does this process's share of background work; none for an untrusted store, which may come with another user's
@@ -181,12 +183,15 @@ pub fn names_offered(
     offered_names(&database, org, kind, typed, limit)
 }
 
+struct OpenedStore {
+    store: Arc<dyn Store>,
+    is_trusted: bool,
+    migrated: Option<Migrated>,
+}
+
 /// Opens the store, and says whether its queued work may run. A store that the user named is trusted. The store inside
 /// the project may have come with a repository: it is trusted where it was made.
-async fn open_store(
-    settings: &Settings,
-    place: Option<&Place>,
-) -> Result<(Arc<dyn Store>, bool), Failure> {
+async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<OpenedStore, Failure> {
     if settings.untrusted.iter().any(|key| key == "store.url") {
         return Err(untrusted_store());
     }
@@ -194,7 +199,9 @@ async fn open_store(
         refuse_tracked(place, LOCAL).await?;
     }
     if let StoreUrl::Postgres(url) = &settings.store {
-        return Ok((Arc::new(PostgresStore::open(url.reveal(), None).await?), true));
+        let store = PostgresStore::open(url.reveal(), None).await?;
+        let migrated = store.migrated().cloned();
+        return Ok(OpenedStore { store: Arc::new(store), is_trusted: true, migrated });
     }
     let path = store_path(settings, place).ok_or_else(place::missing)?;
     let is_named = settings.store != StoreUrl::Default;
@@ -206,7 +213,8 @@ async fn open_store(
     // The mark is there before the database has its name, so no process finds a new store untrusted.
     let made = |file: &Path, path: &Path| trust_store(Mark::of_new_store(file, path));
     let store = SqliteStore::open_or_make(&path, Arc::new(SystemClock), &made)?;
-    Ok((Arc::new(store), is_trusted))
+    let migrated = store.migrated().cloned();
+    Ok(OpenedStore { store: Arc::new(store), is_trusted, migrated })
 }
 
 /// Refuses a file that git tracks: a file for one machine must not come from another one by git.
@@ -281,7 +289,7 @@ pub async fn settings_kept(
         }
     };
     match is_made {
-        true => Ok(open_store(settings, place).await?.0.settings(org).await?),
+        true => Ok(open_store(settings, place).await?.store.settings(org).await?),
         false => Ok(Vec::new()),
     }
 }

@@ -70,6 +70,7 @@ pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile, PART_BYTES};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
+pub use migrations::Migrated;
 pub use pages::{NewPageKey, PageHash, PageStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use retention::{Grown, PruneStep, Pruned, RetentionStore, RowKey, Space};
@@ -347,10 +348,10 @@ pub enum StoreError {
     /// The store cannot be reached or written now. The words are fit for a caller.
     #[error("{0}")]
     Unavailable(String),
-    /// The data is not what it should be.
     /// A newer callboard made the database. No retry helps. The words are fit for a caller.
     #[error("{0}")]
     Newer(String),
+    /// The data is not what it should be.
     #[error("{0}")]
     Corrupt(String),
     #[error("{0}")]

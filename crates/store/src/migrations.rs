@@ -1,6 +1,9 @@
 //! Migrations: numbered, forward only, checksummed. One list for both databases, each with a folder of SQL. How a
 //! script is executed, where the version stands and which lock is held differ, and stand in each `schema.rs`.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use sha2::{Digest, Sha256};
 
 use crate::StoreError;
@@ -12,6 +15,39 @@ pub(crate) struct Migration {
     pub name: &'static str,
     sqlite: &'static str,
     postgres: &'static str,
+}
+
+/// A database whose schema this process brought up to date when it opened the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    pub from: u32,
+    pub to: u32,
+    /// The database as it was; a server has no copy.
+    pub copy: Option<PathBuf>,
+}
+
+impl Migrated {
+    /// Says so in the log.
+    pub(crate) fn logged(self) -> Self {
+        let Self { from, to, copy } = &self;
+        match copy {
+            Some(copy) => {
+                tracing::info!(from, to, copy = %copy.display(), "the schema was migrated");
+            }
+            None => tracing::info!(from, to, "the schema was migrated"),
+        }
+        self
+    }
+}
+
+impl fmt::Display for Migrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the schema was migrated from {} to {}", self.from, self.to)?;
+        match &self.copy {
+            Some(copy) => write!(f, "; a copy of the database as it was is {}", copy.display()),
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]

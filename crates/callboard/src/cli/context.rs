@@ -124,7 +124,16 @@ impl Context {
         let principal = self.person()?;
         let place = Place::find()?;
         let settings = self.settings(place.as_ref(), None)?;
-        self.open_as(&settings, place, org, principal).await
+        let open = self.open_as(&settings, place, org, principal).await?;
+        self.say_migrated(&open.app);
+        Ok(open)
+    }
+
+    /// Tells a person that the command changed the schema of the store. Servers have it in their log.
+    pub fn say_migrated(&self, app: &App) {
+        if let Some(migrated) = app.migrated.as_ref().filter(|_| !self.out.json) {
+            self.out.note(&migrated.to_string());
+        }
     }
 
     /// The person who types commands on this machine and may do everything.

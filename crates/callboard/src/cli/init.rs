@@ -139,6 +139,7 @@ pub(super) async fn make(context: &Context, prefix: Option<&str>) -> Result<Made
         made.push("callboard.db");
     }
     let app = App::open(&settings, Some(&place), context.org()).await?;
+    context.say_migrated(&app);
     let prefix = app.engine.home().project.prefix;
     Ok(Made { place, prefix, made })
 }

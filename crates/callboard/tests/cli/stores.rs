@@ -1,5 +1,7 @@
 //! Databases that cannot be used, with messages that people understand.
 
+use std::io::Read;
+
 use rusqlite::Connection;
 
 use crate::fixture::World;
@@ -18,6 +20,36 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!((mcp.code, mcp.stdout.as_str()), (7, ""));
     let doctor = world.run(&["doctor"]);
     assert!(doctor.stdout.contains("fix: install the newer callboard"), "{}", doctor.stdout);
+}
+
+/// The board of an earlier build, as `scripts/make-fixtures` left it.
+fn place_older_board(world: &World) {
+    let packed = include_bytes!("../../../store/tests/fixtures/v37.db.gz");
+    let mut board = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut board).expect("unpacked");
+    for name in ["callboard.db-wal", "callboard.db-shm", "callboard.db-bell"] {
+        let _ = std::fs::remove_file(world.callboard(name));
+    }
+    std::fs::write(world.callboard("callboard.db"), board).expect("the board");
+}
+
+#[test]
+fn a_command_says_that_it_changed_the_schema() {
+    let world = World::project();
+    place_older_board(&world);
+    let ran = world.ok(&["task", "list"]);
+    let copy = world.callboard("callboard.db.before-v38");
+    let words = format!("; a copy of the database as it was is {}\n", copy.display());
+    assert!(ran.stderr.contains("the schema was migrated from 37 to "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&words), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("schema") && copy.exists(), "{}", ran.stdout);
+    assert!(!world.ok(&["task", "list"]).stderr.contains("schema"));
+    for silent in [&["task", "list", "--json"][..], &["mcp", "--actor", "agent:x"]] {
+        place_older_board(&world);
+        let ran = world.ok(silent);
+        assert!(!ran.stderr.contains("schema"), "{silent:?}: {}", ran.stderr);
+        assert!(!ran.stdout.contains("schema was"), "{silent:?}: {}", ran.stdout);
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ use self::task::{comments, free};
 use crate::clock::Clock;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
-use crate::migrations::refuse_newer;
+use crate::migrations::{Migrated, refuse_newer};
 use crate::replies::Caller;
 use crate::table::Cells;
 use crate::task::filter::Leg;
@@ -98,6 +98,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     inbox: mpsc::UnboundedSender<writer::WriteRequest>,
     asks: mpsc::UnboundedSender<Ask>,
+    migrated: Option<Migrated>,
 }
 
 impl PostgresStore {
@@ -106,7 +107,7 @@ impl PostgresStore {
     pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
         let connections = Connections::open(address::Address::parse(url)?).await?;
         let clock = clock::SharedClock::new(clock);
-        let schema = schema::migrate(&connections).await?;
+        let (schema, migrated) = schema::migrate(&connections).await?;
         let shared = Arc::new(Shared {
             connections,
             clock,
@@ -127,7 +128,7 @@ impl PostgresStore {
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
         let (asks, asked) = mpsc::unbounded_channel();
         tokio::spawn(records::run(shared.clone(), asked));
-        Ok(Self { shared, inbox, asks })
+        Ok(Self { shared, inbox, asks, migrated })
     }
 }
 

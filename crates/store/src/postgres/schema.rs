@@ -4,12 +4,12 @@ use tokio_postgres::Row;
 
 use crate::StoreError;
 use crate::migrations::Database::Postgres;
-use crate::migrations::{self, CHECKSUMS, latest, pending, refuse_newer};
+use crate::migrations::{self, CHECKSUMS, Migrated, latest, pending, refuse_newer};
 use crate::postgres::address::Address;
 use crate::postgres::connections::{Connections, MIGRATION, TRANSACTION};
 use crate::postgres::db::Db;
 use crate::postgres::errors::Trouble;
-use crate::postgres::{json, read};
+use crate::postgres::{PostgresStore, json, read};
 use crate::table::Cells;
 
 /// Takes the lock that serialises migrating, settling and adding edges.
@@ -27,17 +27,25 @@ pub(crate) fn lock_key(what: &str) -> String {
     format!("hashtextextended('callboard:' || current_schema() || ':{what}', 0)")
 }
 
-/// Brings a database up to date and returns the schema of its tables. Safe to run from several processes at once.
-pub(crate) async fn migrate(connections: &Connections) -> Result<String, Trouble> {
+impl PostgresStore {
+    /// Whether this call of `open` changed an older schema.
+    pub fn migrated(&self) -> Option<&Migrated> {
+        self.migrated.as_ref()
+    }
+}
+
+/// Brings a database up to date and returns the schema of its tables, and whether an older one changed. Safe to run from several processes at once.
+pub(crate) async fn migrate(
+    connections: &Connections,
+) -> Result<(String, Option<Migrated>), Trouble> {
     if let Some(schema) = &connections.address.schema {
         make_schema(connections, schema).await?;
     }
     let migrated = connections.run(&MIGRATION, |db| async move { migrate_within(&db).await });
     let (schema, from) = migrated.await?;
-    if (1..latest()).contains(&from) {
-        tracing::info!(from, to = latest(), "the schema was migrated");
-    }
-    Ok(schema)
+    let is_older = (1..latest()).contains(&from);
+    let migrated = is_older.then(|| Migrated { from, to: latest(), copy: None }.logged());
+    Ok((schema, migrated))
 }
 
 /// Returns the schema of the tables and the version that was there before.

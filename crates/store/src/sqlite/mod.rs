@@ -63,7 +63,7 @@ use crate::clock::{Clock, Floor};
 use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
-use crate::migrations::refuse_newer;
+use crate::migrations::{Migrated, refuse_newer};
 use crate::replies::Caller;
 use crate::table::Cells;
 use crate::task::query::assignees_sql;
@@ -83,6 +83,7 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
     inbox: Option<Sender<writer::WriteRequest>>,
     writer: Option<JoinHandle<()>>,
+    migrated: Option<Migrated>,
 }
 
 /// What the writer thread, the readers and the thread of the bell use together.

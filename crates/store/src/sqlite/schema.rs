@@ -6,7 +6,7 @@ use rusqlite::{Connection, Result, Row, TransactionBehavior};
 
 use crate::StoreError;
 use crate::migrations::Database::Sqlite;
-use crate::migrations::{self, CHECKSUMS, latest, pending, refuse_newer};
+use crate::migrations::{self, CHECKSUMS, Migrated, latest, pending, refuse_newer};
 use crate::part::{Part, with_suffix};
 use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::rows;
@@ -18,14 +18,15 @@ pub(crate) fn version(db: &Connection) -> Result<u32> {
     db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Brings a database up to date. Safe to run from several processes at once.
+/// Brings a database up to date, and says whether an older one changed. Safe to run from several processes at once.
 pub(crate) fn migrate(
     db: &mut Connection,
     path: &Path,
     turnstile: &Turnstile,
-) -> Result<(), StoreError> {
+) -> Result<Option<Migrated>, StoreError> {
     let found = version(db).map_err(from_sqlite)?;
     refuse_newer(found)?;
+    let mut migrated = None;
     if found < latest() {
         let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
         // Read again: another process may have migrated the file while this one waited for its turn, and it may be of a
@@ -37,12 +38,13 @@ pub(crate) fn migrate(
             back_up(db, path, found)?;
         }
         run(db, found, latest()).map_err(from_sqlite)?;
-        if is_older {
-            let (to, copy) = (latest(), copy_before(path, found));
-            tracing::info!(from = found, to, copy = %copy.display(), "the schema was migrated");
-        }
+        migrated = is_older.then(|| {
+            let copy = Some(copy_before(path, found));
+            Migrated { from: found, to: latest(), copy }.logged()
+        });
     }
-    verify_checksums(db)
+    verify_checksums(db)?;
+    Ok(migrated)
 }
 
 /// The name of the copy that is made before a file of this version changes.

@@ -17,7 +17,7 @@ use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::writer::{self, Writer};
 use crate::sqlite::{Shared, SqliteStore, bell, identity, read, schema, turnstile};
 use crate::watch::Watch;
-use crate::{STATEMENTS, StoreError};
+use crate::{Migrated, STATEMENTS, StoreError};
 
 /// Idle read connections kept open.
 const READERS_KEPT: usize = 4;
@@ -64,7 +64,7 @@ impl SqliteStore {
         // Savepoints keep a journal for their rollback; in memory it costs next to nothing.
         db.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
         db.pragma_update(None, "cache_size", WRITER_CACHE_KIB).map_err(from_sqlite)?;
-        schema::migrate(&mut db, path, &turnstile)?;
+        let migrated = schema::migrate(&mut db, path, &turnstile)?;
         let floor = Floor::default();
         floor.raise(read::last_at(&db).map_err(from_sqlite)?, clock.steady_us());
         let guard = identity::Guard::over(path).map_err(unavailable)?;
@@ -93,7 +93,12 @@ impl SqliteStore {
             .name("callboard-writer".into())
             .spawn(move || writer.run(&jobs))
             .map_err(unavailable)?;
-        Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
+        Ok(Self { shared, inbox: Some(inbox), writer: Some(writer), migrated })
+    }
+
+    /// Whether this call of `open` changed an older schema.
+    pub fn migrated(&self) -> Option<&Migrated> {
+        self.migrated.as_ref()
     }
 
     pub(crate) fn send(&self, request: writer::WriteRequest) -> Result<(), StoreError> {

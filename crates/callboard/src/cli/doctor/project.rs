@@ -43,6 +43,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     match App::open(&settings, Some(&place), context.org()).await {
         Err(failure) => found.push(Finding::failed("database", &failure)),
         Ok(app) => {
+            context.say_migrated(&app);
             found.push(match trust::words(&settings, &app) {
                 None => Finding::ok("trust", "no setting needs callboard trust"),
                 Some(words) => Finding::warn("trust", words, "callboard trust --show"),
