@@ -21,6 +21,8 @@ use crate::sandbox::Confinement;
 const TIME_MAX: Duration = Duration::from_secs(300);
 const TIME_MAX_PATIENTLY: Duration = Duration::from_secs(3600);
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A list of a million files.
+const ANSWER_BYTES_MAX_AT_LENGTH: usize = 128 * 1024 * 1024;
 
 /// Overrides of user settings that would start daemons, run hooks, write beside the index, or turn a question into an
 /// error.
@@ -69,6 +71,7 @@ pub(crate) struct Git<'a> {
     extra: environment::Variables,
     input: Vec<u8>,
     time_max: Duration,
+    answer_bytes_max: usize,
     keeps: Option<Arc<File>>,
     /// Whether git was given its folders and looks for none.
     is_guarded: bool,
@@ -121,8 +124,18 @@ impl<'a> Git<'a> {
     pub(crate) fn at(directory: &'a Path) -> Self {
         let (settings, input) = (SETTINGS.into(), Vec::new());
         let (extra, time_max, keeps) = (Vec::new(), TIME_MAX, None);
-        let (is_guarded, confinement) = (false, None);
-        Self { directory, settings, extra, input, time_max, keeps, is_guarded, confinement }
+        let (answer_bytes_max, is_guarded, confinement) = (ANSWER_BYTES_MAX, false, None);
+        Self {
+            directory,
+            settings,
+            extra,
+            input,
+            time_max,
+            answer_bytes_max,
+            keeps,
+            is_guarded,
+            confinement,
+        }
     }
 
     /// Git that writes in a user's repository: the user's filters and merge drivers work, and git never prompts.
@@ -174,6 +187,12 @@ impl<'a> Git<'a> {
     /// A longer limit, for work that takes long in a large repository and is stopped by dropping it.
     pub(crate) fn patiently(mut self) -> Self {
         self.time_max = TIME_MAX_PATIENTLY;
+        self
+    }
+
+    /// A longer answer, for a list of all files of a repository.
+    pub(crate) fn at_length(mut self) -> Self {
+        self.answer_bytes_max = ANSWER_BYTES_MAX_AT_LENGTH;
         self
     }
 
@@ -277,7 +296,7 @@ impl<'a> Git<'a> {
             env,
             input: self.input.clone(),
             timeout: self.time_max,
-            output: Output::Apart { bytes_max: ANSWER_BYTES_MAX },
+            output: Output::Apart { bytes_max: self.answer_bytes_max },
             dies_with_us: false,
             leash: None,
             keeps: self.keeps.clone(),

@@ -177,6 +177,13 @@ fn worked(world: &World, task: &[&str], file: &str) -> String {
     id
 }
 
+/// A task whose work is merged.
+fn merged_work(world: &World, title: &str, file: &str) -> String {
+    let id = in_review(world, title, file);
+    world.ok(&["approve", &id, "--merge"]);
+    id
+}
+
 fn verdicts(world: &World, arguments: &[&str]) -> Vec<String> {
     let mut all = vec!["gc", "--json"];
     all.extend(arguments);
@@ -194,15 +201,24 @@ fn verdicts(world: &World, arguments: &[&str]) -> Vec<String> {
 #[test]
 fn gc_removes_merged_work_and_nothing_else() {
     let world = project();
-    let merged = in_review(&world, "Add b", "b");
-    world.ok(&["approve", &merged, "--merge"]);
+    let merged = merged_work(&world, "Add b", "b");
     let waiting = in_review(&world, "Add c", "c");
     let dropped = in_review(&world, "Add d", "d");
     let drops = json!({"id": dropped, "to": "canceled"}).to_string();
     world.ok(&["call", "transition", &drops]);
-    let dirty = in_review(&world, "Add e", "e");
-    world.ok(&["approve", &dirty, "--merge"]);
+    let dirty = merged_work(&world, "Add e", "e");
     world.write(&place(&world, &dirty).join("note.txt"), "only here\n");
+    // A repository in a folder that git ignores, and edits that git was told to overlook.
+    let nested = merged_work(&world, "Add f", "f");
+    world.run_git(&place(&world, &nested), &["init", "-q", "node_modules/lib"]);
+    let lib = place(&world, &nested).join("node_modules/lib");
+    world.run_git(&lib, &["commit", "-q", "--allow-empty", "-m", "only here"]);
+    let overlooked = ["--assume-unchanged", "--skip-worktree"].map(|flag| {
+        let id = merged_work(&world, "Add g", &flag[2..]);
+        world.run_git(&place(&world, &id), &["update-index", flag, "a"]);
+        world.write(&place(&world, &id).join("a"), "only here\n");
+        id
+    });
     world.run_git(&world.root(), &["branch", "callboard/SHOP-1-old", "main"]);
     world.run_git(&world.root(), &["branch", "mine", "main"]);
     // Commits that no worktree has checked out, and main lacks.
@@ -219,6 +235,9 @@ fn gc_removes_merged_work_and_nothing_else() {
         "SHOP-2 keep an actor works on its task".into(),
         "SHOP-3 keep it has commits that main lacks".into(),
         "SHOP-4 keep 1 file is not committed".into(),
+        "SHOP-5 keep it holds the repository node_modules/lib".into(),
+        "SHOP-6 keep 1 file is not committed".into(),
+        "SHOP-7 keep 1 file is not committed".into(),
     ];
     assert_eq!(seen, wanted);
     assert!(place(&world, &merged).exists(), "a preview removes nothing");
@@ -232,7 +251,7 @@ fn gc_removes_merged_work_and_nothing_else() {
 
     verdicts(&world, &["--yes"]);
     assert!(!place(&world, &merged).exists());
-    for kept in [&waiting, &dropped, &dirty] {
+    for kept in [&waiting, &dropped, &dirty, &nested].into_iter().chain(&overlooked) {
         assert!(place(&world, kept).exists(), "{kept}");
     }
     let mut left = verdicts(&world, &[]);

@@ -28,6 +28,8 @@ pub enum WorkFact {
     Merged,
     /// So many files are in no commit; ignored files do not count.
     Uncommitted(usize),
+    /// There is another repository in this folder of the worktree, whose commits may stand nowhere else.
+    Nested(String),
     /// The branch has commits whose changes the target lacks.
     Unmerged { target: String },
     /// A rebase is under way, or the worktree is locked, or stands on another branch.
@@ -54,6 +56,7 @@ pub fn judge(facts: &WorktreeFacts) -> (GcVerdict, String) {
         WorkFact::Unreadable(words) | WorkFact::Busy(words) => return keep(words.clone()),
         WorkFact::Uncommitted(1) => return keep("1 file is not committed".into()),
         WorkFact::Uncommitted(files) => return keep(format!("{files} files are not committed")),
+        WorkFact::Nested(folder) => return keep(format!("it holds the repository {folder}")),
         WorkFact::Unmerged { target } => {
             return keep(format!("it has commits that {target} lacks"));
         }

@@ -19,6 +19,8 @@ fn a_worktree_goes_only_when_nothing_in_it_is_unique() {
         unknown idle  uncommitted  keep    2 files are not committed
         open    idle  uncommitted  keep    2 files are not committed
         closed  live  uncommitted  keep    an actor works on its task
+        closed  idle  nested       keep    it holds the repository vendor/lib
+        closed  live  nested       keep    an actor works on its task
         closed  idle  unmerged     keep    it has commits that main lacks
         unknown idle  unmerged     keep    it has commits that main lacks
         open    idle  unmerged     keep    it has commits that main lacks
@@ -41,6 +43,7 @@ fn a_worktree_goes_only_when_nothing_in_it_is_unique() {
         let work = match next() {
             "merged" => WorkFact::Merged,
             "uncommitted" => WorkFact::Uncommitted(2),
+            "nested" => WorkFact::Nested("vendor/lib".into()),
             "unmerged" => WorkFact::Unmerged { target: "main".into() },
             "busy" => WorkFact::Busy("it is in the middle of a rebase".into()),
             _ => WorkFact::Unreadable("git failed".into()),

@@ -90,7 +90,7 @@ impl Hold {
 
     /// Ends a rebase, also one that stopped midway: the branch is then as before.
     pub(super) async fn end_rebase(&self, tree: &AgentTree) -> Result<(), WorktreeFault> {
-        if self.is_in_a_rebase() {
+        if is_in_a_rebase(&self.git_dir) {
             // A killed git leaves its index lock behind; under this lock no other git of ours is running.
             let _ = fs::remove_file(self.git_dir.join("index.lock"));
             tree.writing().ask(&["rebase", "--abort"]).await?;
@@ -98,10 +98,11 @@ impl Hold {
         tree.dirs().clear_left_behind()?;
         self.file.set_len(0).map_err(failed("cannot end a rebase"))
     }
+}
 
-    pub(super) fn is_in_a_rebase(&self) -> bool {
-        ["rebase-merge", "rebase-apply"].iter().any(|state| self.git_dir.join(state).exists())
-    }
+/// Whether the worktree with this folder of git's is in the middle of a rebase.
+pub(super) fn is_in_a_rebase(git_dir: &Path) -> bool {
+    ["rebase-merge", "rebase-apply"].iter().any(|state| git_dir.join(state).exists())
 }
 
 /// Refuses to work when the agent, or a person, checked out something else.

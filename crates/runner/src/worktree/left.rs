@@ -1,16 +1,18 @@
 //! The worktrees and branches of tasks in a repository, and the work that would be lost without each. Only reads.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use callboard_domain::board::gc::WorkFact;
 use callboard_engine::ports::{ListedWork, WorktreeFault};
 
-use super::hold::stands_on;
+use super::hold::{is_in_a_rebase, stands_on};
 use super::remove::merged_into;
 use super::target::Tips;
-use super::{leftovers, listed, text};
+use super::{failed, leftovers, listed, text};
 use crate::git::Git;
 use crate::guarded::AgentTree;
 
@@ -59,6 +61,60 @@ pub(super) async fn work_left(repo: &Path, of: &ListedWork, target: &str) -> Wor
     }
 }
 
+/// What would be lost with the folder of a worktree. Commits on its branch are not: a branch stays until it is merged.
+pub(super) enum Lost {
+    Files(Vec<OsString>),
+    /// The folder of a repository in the worktree.
+    Repository(String),
+    /// A state of git's own.
+    State(&'static str),
+}
+
+/// The rule for every removal of a worktree.
+pub(super) async fn lost_with(tree: &AgentTree) -> Result<Option<Lost>, WorktreeFault> {
+    let files = leftovers::unkept(tree).await?;
+    if !files.is_empty() {
+        return Ok(Some(Lost::Files(files.into_iter().map(|file| file.path).collect())));
+    }
+    let own = &tree.dirs().own;
+    if is_in_a_rebase(own) {
+        return Ok(Some(Lost::State("it is in the middle of a rebase")));
+    }
+    // Commits of a submodule may stand in the worktree's own part alone.
+    if own.join("modules").exists() {
+        return Ok(Some(Lost::State("it has submodules")));
+    }
+    let root = tree.path().to_owned();
+    let nested = tokio::task::spawn_blocking(move || nested(&root)).await;
+    let nested = nested.map_err(io::Error::other).flatten();
+    let nested = nested.map_err(failed("cannot look through the worktree"))?;
+    Ok(nested.map(|folder| Lost::Repository(folder.to_string_lossy().into_owned())))
+}
+
+/// The first folder below `root` with a repository of its own, or with a worktree of another one. Git's status names
+/// none in an ignored folder, and none that was committed as a submodule. The walk reads the names of files alone, and
+/// follows no links, so what a recipe linked is left out.
+fn nested(root: &Path) -> io::Result<Option<PathBuf>> {
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(root.join(&folder)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name() == ".git" {
+                if !folder.as_os_str().is_empty() {
+                    return Ok(Some(folder));
+                }
+            } else if entry.file_type()?.is_dir() {
+                folders.push(folder.join(entry.file_name()));
+            }
+        }
+    }
+    Ok(None)
+}
+
 async fn fact(repo: &Path, of: &ListedWork, target: &str) -> Result<WorkFact, WorktreeFault> {
     let busy = |words: &str| Ok(WorkFact::Busy(words.to_owned()));
     let head = match (&of.path, &of.branch) {
@@ -75,17 +131,11 @@ async fn fact(repo: &Path, of: &ListedWork, target: &str) -> Result<WorkFact, Wo
                 return Ok(WorkFact::Busy(format!("it is locked: {why}")));
             }
             let tree = AgentTree::looked_at(repo, path).await?;
-            let lost = leftovers::unkept(&tree).await?;
-            if !lost.is_empty() {
-                return Ok(WorkFact::Uncommitted(lost.len()));
-            }
-            let own = &tree.dirs().own;
-            if ["rebase-merge", "rebase-apply"].iter().any(|state| own.join(state).exists()) {
-                return busy("it is in the middle of a rebase");
-            }
-            // Commits of a submodule may stand in the worktree's own part alone.
-            if own.join("modules").exists() {
-                return busy("it has submodules");
+            match lost_with(&tree).await? {
+                Some(Lost::Files(files)) => return Ok(WorkFact::Uncommitted(files.len())),
+                Some(Lost::Repository(folder)) => return Ok(WorkFact::Nested(folder)),
+                Some(Lost::State(words)) => return busy(words),
+                None => {}
             }
             if stands_on(&tree).await?.is_none() {
                 return busy("it is on no branch");

@@ -10,6 +10,7 @@ use super::hold::{Hold, must_stand_on_its_branch};
 use super::{placed_in, signing};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
+use crate::scratch::Scratch;
 
 pub(crate) struct Uncommitted {
     pub(crate) path: OsString,
@@ -19,20 +20,51 @@ pub(crate) struct Uncommitted {
 /// Uncommitted files, without ignored ones, files of ours, and nested clones: of a nested repository git could keep no
 /// more than a commit id.
 pub(crate) async fn uncommitted(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
-    Ok(entries(tree)
+    Ok(entries(tree, tree.git())
         .await?
         .into_iter()
         .filter(|entry| !(entry.is_new && is_nested(&entry.path)))
         .collect())
 }
 
-/// Uncommitted files and nested clones: everything that goes with the folder and stands nowhere else.
+/// Uncommitted files and nested clones, and files whose edits git was told to overlook: what git can tell of the work
+/// that goes with the folder.
 pub(super) async fn unkept(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
-    entries(tree).await
+    let flagged = flagged(tree).await?;
+    if flagged.is_empty() {
+        return entries(tree, tree.git()).await;
+    }
+    // A copy of the index without the flags: the worktree's own keeps them.
+    let scratch = Scratch::beside(Some(tree.index()), tree.objects()).await?;
+    let git = || scratch.used_by(tree.git());
+    for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
+        let update = ["update-index", option, "-z", "--stdin"];
+        git().input(flagged.join(&0)).ask(&update).await?;
+    }
+    let found = entries(tree, git()).await;
+    scratch.close().await?;
+    found
+}
+
+/// The files with a flag of `git update-index --assume-unchanged` or `--skip-worktree` that are in the worktree. A
+/// sparse checkout sets the second one for files that it leaves out.
+async fn flagged(tree: &AgentTree) -> Result<Vec<Vec<u8>>, GitFault> {
+    let all = tree.git().at_length().ask(&["ls-files", "-z", "-v"]).await?;
+    let root = tree.path().to_owned();
+    let look = move || {
+        // A letter, a space and the path. A small letter means "assume unchanged", `S` means "skip".
+        let is_flagged = |entry: &&[u8]| entry[0].is_ascii_lowercase() || entry[0] == b'S';
+        let entries = all.split(|byte| *byte == 0).filter(|entry| entry.len() > 2);
+        let paths = entries.filter(is_flagged).map(|entry| &entry[2..]);
+        let is_there = |path: &&[u8]| root.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
+        paths.filter(is_there).map(<[u8]>::to_vec).collect()
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
+    looked.map_err(|error| GitFault::Failed(error.to_string()))
 }
 
 /// Entries of git's status, without files that Callboard or a recipe placed there.
-async fn entries(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
+async fn entries(tree: &AgentTree, git: Git<'_>) -> Result<Vec<Uncommitted>, GitFault> {
     let status = [
         "status",
         "--porcelain",
@@ -41,7 +73,7 @@ async fn entries(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
         "--no-renames",
         "--ignore-submodules=dirty",
     ];
-    let answer = tree.git().ask(&status).await?;
+    let answer = git.ask(&status).await?;
     let entries = answer.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
     let entries = entries.map(|entry| Uncommitted {
         path: OsStr::from_bytes(&entry[3..]).to_owned(),

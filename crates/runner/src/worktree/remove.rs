@@ -6,7 +6,7 @@ use std::path::Path;
 use callboard_engine::ports::{Removal, Worktree, WorktreeFault, WorktreeRemoved};
 
 use super::hold::{Hold, stands_on};
-use super::leftovers::unkept;
+use super::left::{Lost, lost_with};
 use super::placed::Record;
 use super::target::Tips;
 use super::{common_dir, failed, fork, is_ancestor, listed, repo_lock, text};
@@ -43,8 +43,8 @@ pub(super) async fn is_free(worktree: &Worktree) -> Result<bool, WorktreeFault> 
         return Ok(false);
     }
     let tree = AgentTree::of(worktree).await?;
-    let hold = Hold::take(&tree).await?;
-    Ok(work_in(&tree, &hold).await?.is_none())
+    let _hold = Hold::take(&tree).await?;
+    Ok(work_in(&tree).await?.is_none())
 }
 
 async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
@@ -56,8 +56,8 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
     };
     if path.join(".git").exists() && !known.is_half_made() {
         let tree = AgentTree::of(worktree).await?;
-        let hold = Hold::take(&tree).await?;
-        if let Some(why) = work_in(&tree, &hold).await? {
+        let _hold = Hold::take(&tree).await?;
+        if let Some(why) = work_in(&tree).await? {
             return Ok(Removal::Kept(why));
         }
     } else if path.exists() && !known.is_half_made() {
@@ -76,16 +76,19 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
 }
 
 /// Work that would be lost with the folder.
-async fn work_in(tree: &AgentTree, hold: &Hold) -> Result<Option<String>, WorktreeFault> {
-    let found = unkept(tree).await?;
-    if !found.is_empty() {
-        let some: Vec<_> = found.iter().take(3).map(|entry| entry.path.to_string_lossy()).collect();
-        let more = if found.len() > some.len() { ", …" } else { "" };
-        let count = found.len();
-        return Ok(Some(format!("not committed ({count}): {}{more}", some.join(", "))));
-    }
-    if hold.is_in_a_rebase() {
-        return Ok(Some("it is in the middle of a rebase".into()));
+async fn work_in(tree: &AgentTree) -> Result<Option<String>, WorktreeFault> {
+    match lost_with(tree).await? {
+        Some(Lost::Files(files)) => {
+            let some: Vec<_> = files.iter().take(3).map(|path| path.to_string_lossy()).collect();
+            let more = if files.len() > some.len() { ", …" } else { "" };
+            let count = files.len();
+            return Ok(Some(format!("not committed ({count}): {}{more}", some.join(", "))));
+        }
+        Some(Lost::Repository(folder)) => {
+            return Ok(Some(format!("it holds the repository {folder}")));
+        }
+        Some(Lost::State(words)) => return Ok(Some(words.into())),
+        None => {}
     }
     if stands_on(tree).await?.is_none() {
         // A detached HEAD: its commits are safe only if a branch holds them.

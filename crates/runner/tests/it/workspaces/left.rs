@@ -36,17 +36,72 @@ async fn every_kind_of_work_is_seen() {
     assert_eq!(left(&repo, &worktree).await, unmerged(), "it went on after its merge");
 }
 
-/// A clone inside the worktree has commits of its own, which git's status of the worktree does not name.
-#[tokio::test]
-async fn a_nested_clone_is_work() {
-    let repo = Repo::with_origin();
-    let worktree = make(&repo, "CB-1").await;
-    let inner = worktree.path.join("inner");
-    git_in(&worktree.path, &["init", "-q", "inner"]);
+fn init(worktree: &Worktree, name: &str) -> std::path::PathBuf {
+    let inner = worktree.path.join(name);
+    git_in(&worktree.path, &["init", "-q", name]);
     std::fs::write(inner.join("x"), "x").expect("writes");
     git_in(&inner, &["add", "x"]);
     git_in(&inner, &["commit", "-q", "-m", "x"]);
+    inner
+}
+
+/// A repository inside the worktree has commits of its own, which git's status of the worktree does not name.
+#[tokio::test]
+async fn a_nested_repository_is_work() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    let inner = init(&worktree, "inner");
     assert_eq!(left(&repo, &worktree).await, WorkFact::Uncommitted(1));
+    let elsewhere = worktree.path.with_file_name("elsewhere");
+    std::fs::rename(&inner, &elsewhere).expect("moves the repository");
+
+    commit(&worktree, ".gitignore", "*.o\nvendor/\nlinked\n");
+    merge(&worktree).await.expect("merges");
+    std::os::unix::fs::symlink(&elsewhere, worktree.path.join("linked")).expect("a link");
+    write(&worktree, "vendor/deep/built.js", "built\n");
+    assert_eq!(left(&repo, &worktree).await, WorkFact::Merged, "a link is not followed");
+    let place = worktree.path.join("vendor/deep/inner");
+    std::fs::rename(&elsewhere, &place).expect("moves the repository");
+    let held = WorkFact::Nested("vendor/deep/inner".into());
+    assert_eq!(left(&repo, &worktree).await, held, "in an ignored folder");
+
+    std::fs::remove_dir_all(&place).expect("removes the repository");
+    let linked = ["worktree", "add", "-q", "--detach", "vendor/more"];
+    git_in(&worktree.path, &linked);
+    assert_eq!(left(&repo, &worktree).await, WorkFact::Nested("vendor/more".into()));
+    git_in(&worktree.path, &["worktree", "remove", "vendor/more"]);
+
+    init(&worktree, "sub");
+    git_in(&worktree.path, &["add", "sub"]);
+    git_in(&worktree.path, &["commit", "-q", "-m", "a submodule without an address"]);
+    merge(&worktree).await.expect("merges");
+    assert_eq!(left(&repo, &worktree).await, WorkFact::Nested("sub".into()));
+}
+
+/// Git can be told to overlook a file that is edited, and files that a sparse checkout leaves out look like these.
+#[tokio::test]
+async fn edits_that_git_overlooks_are_work() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    for flag in ["assume-unchanged", "skip-worktree"] {
+        let set = |word: &str| {
+            git_in(&worktree.path, &["update-index", &format!("--{word}{flag}"), "a.txt"])
+        };
+        set("");
+        assert_eq!(left(&repo, &worktree).await, WorkFact::Merged, "{flag}: it is as it was");
+        write(&worktree, "a.txt", "only here\n");
+        assert_eq!(git_in(&worktree.path, &["status", "--porcelain"]), "", "{flag}");
+        assert_eq!(left(&repo, &worktree).await, WorkFact::Uncommitted(1), "{flag}");
+        let marked = git_in(&worktree.path, &["ls-files", "-v", "a.txt"]);
+        assert!(!marked.starts_with('H'), "{flag}: the look takes no flag away");
+        std::fs::remove_file(worktree.path.join("a.txt")).expect("removes a file");
+        assert_eq!(left(&repo, &worktree).await, WorkFact::Merged, "{flag}: nothing is there");
+        set("no-");
+        git_in(&worktree.path, &["checkout", "-q", "a.txt"]);
+    }
+    git_in(&worktree.path, &["sparse-checkout", "set", "sub"]);
+    git_in(&worktree.path, &["sparse-checkout", "add", "more"]);
+    assert_eq!(left(&repo, &worktree).await, WorkFact::Merged, "a sparse checkout");
 }
 
 #[tokio::test]

@@ -30,6 +30,24 @@ async fn what_was_not_committed_keeps_both() {
     assert!(worktree.path.join("d.txt").exists());
 }
 
+/// What keeps a worktree from `callboard gc` keeps it from every other removal, too.
+#[tokio::test]
+async fn work_that_git_does_not_name_keeps_both() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    git_in(&worktree.path, &["update-index", "--skip-worktree", "a.txt"]);
+    write(&worktree, "a.txt", "only here\n");
+    assert_eq!(remove(&worktree).await.folder, kept("not committed (1): a.txt"));
+    git_in(&worktree.path, &["update-index", "--no-skip-worktree", "a.txt"]);
+    git_in(&worktree.path, &["checkout", "-q", "a.txt"]);
+    git_in(&worktree.path, &["init", "-q", "x.o"]);
+    assert_eq!(remove(&worktree).await.folder, kept("it holds the repository x.o"));
+    fs::remove_dir_all(worktree.path.join("x.o")).expect("removes a folder");
+    let modules = git_in(&worktree.path, &["rev-parse", "--git-path", "modules"]);
+    fs::create_dir_all(modules.trim()).expect("a folder");
+    assert_eq!(remove(&worktree).await.folder, kept("it has submodules"));
+}
+
 #[tokio::test]
 async fn commits_keep_the_branch_alone() {
     let repo = Repo::with_origin();
