@@ -39,9 +39,9 @@ use callboard_domain::board::recipe::PortBlock;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
     Branch, BranchMade, BranchOrder, ChangesQuery, DiskUsage, FileFault, ListedWork, Rebased,
-    ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges, WorktreeDiff,
-    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved, WorktreeState,
-    Worktrees,
+    Removal, ShareOrder, TaskBranch, TaskWorktree, WorkCommit, Worktree, WorktreeChanges,
+    WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeReady, WorktreeRemoved,
+    WorktreeState, Worktrees,
 };
 
 use tokio_util::sync::CancellationToken;
@@ -258,6 +258,16 @@ impl Worktrees for LocalWorktrees {
 
     async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault> {
         branch::make(&order).await
+    }
+
+    async fn branch_remove(
+        &self,
+        repo: &Path,
+        branch: &str,
+        target: &str,
+    ) -> Result<Removal, WorktreeFault> {
+        let (repo, branch, target) = (repo.to_owned(), branch.to_owned(), target.to_owned());
+        to_the_end(async move { remove::branch_alone(&repo, &branch, &target).await }).await
     }
 
     async fn branch_contains(

@@ -261,6 +261,37 @@ fn gc_removes_merged_work_and_nothing_else() {
     world.run_git(&world.root(), &["rev-parse", "--verify", "mine"]);
 }
 
+/// A branch stays with the worktree that was taken off it, and goes alone when its task's worktree has another one.
+#[test]
+fn gc_removes_what_its_preview_names() {
+    let world = project();
+    let detached = merged_work(&world, "Add b", "b");
+    let went_on = merged_work(&world, "Add c", "c");
+    for id in [&detached, &went_on] {
+        world.run_git(&place(&world, id), &["checkout", "-q", "--detach"]);
+    }
+    world.run_git(&place(&world, &went_on), &["commit", "-q", "--allow-empty", "-m", "more"]);
+    let dirty = merged_work(&world, "Add d", "d");
+    world.write(&place(&world, &dirty).join("note.txt"), "only here\n");
+    world.run_git(&world.root(), &["branch", "callboard/SHOP-3-old", "main"]);
+    let mut preview = verdicts(&world, &[]);
+    preview.sort();
+    let wanted = [
+        "SHOP-1 keep it is on no branch",
+        "SHOP-1 keep its worktree is on no branch",
+        "SHOP-2 keep it is on no branch",
+        "SHOP-2 keep its worktree is on no branch",
+        "SHOP-3 keep 1 file is not committed",
+        "SHOP-3 remove its task is closed, and all of its work is merged",
+    ];
+    assert_eq!(preview, wanted);
+    let mut removed = verdicts(&world, &["--yes"]);
+    removed.sort();
+    assert_eq!(removed, wanted);
+    assert_eq!(verdicts(&world, &[]).len(), 5, "one branch is gone");
+    assert!([&detached, &went_on, &dirty].into_iter().all(|id| place(&world, id).exists()));
+}
+
 /// A worktree in which an actor works stays, whatever is in it; a folder that no task has stays too.
 #[test]
 fn gc_keeps_live_and_unknown_worktrees() {

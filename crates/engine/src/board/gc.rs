@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::board::workspace::{WorkspacePart, worktree_of_task};
 use crate::context::{OpContext, PersonVerb, Scope};
-use crate::ports::{DiskUsage, ListedWork, Removal, Worktree};
+use crate::ports::{DiskUsage, ListedWork, Removal, Worktree, WorktreeFault, WorktreeRemoved};
 use crate::task::place::{BRANCHES, place_of};
 use crate::{Engine, EngineError};
 
@@ -46,6 +46,30 @@ struct Owned {
     card: Card,
 }
 
+/// What a worktree or a branch is judged with.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    owned: Option<&'a Owned>,
+    /// The worktrees and branches of the same repository.
+    all: &'a [ListedWork],
+}
+
+impl Beside<'_> {
+    /// Whether this is a branch alone, and the worktree of its task stands on no branch: in a rebase, or taken off this
+    /// branch, and then its work may go on from here.
+    fn was_left(&self, listed: &ListedWork) -> bool {
+        let Some(Owned { record, card }) = self.owned.filter(|_| listed.path.is_none()) else {
+            return false;
+        };
+        let (name, _) = place_of(&record.task, card);
+        let mut off = self.all.iter().filter(|other| other.branch.is_none());
+        off.any(|other| {
+            let folder = other.path.as_ref().and_then(|path| path.file_name());
+            folder.is_some_and(|folder| folder == name.as_str())
+        })
+    }
+}
+
 impl Engine {
     /// Every worktree and branch of tasks on this machine, with what can go and why the rest stays. With `removes`, what
     /// can go is judged once more and removed.
@@ -63,9 +87,11 @@ impl Engine {
         for repo in self.gc_repos(org).await? {
             let sizes: HashMap<PathBuf, u64> =
                 shop.worktrees.disk_measure(&repo.path).await.into_iter().collect();
-            for listed in shop.worktrees.worktrees_listed(&repo.path, &prefixes).await? {
-                let owned = self.gc_owner(org, &listed).await?;
-                let mut row = self.gc_judge(org, &repo, &listed, owned.as_ref(), &settings).await?;
+            let all = shop.worktrees.worktrees_listed(&repo.path, &prefixes).await?;
+            for listed in &all {
+                let owned = self.gc_owner(org, listed).await?;
+                let beside = Beside { owned: owned.as_ref(), all: &all };
+                let mut row = self.gc_judge(org, &repo, listed, beside, &settings).await?;
                 row.bytes =
                     listed.path.as_ref().and_then(|path| sizes.get(path)).copied().unwrap_or(0);
                 if let (true, GcVerdict::Remove, Some(owned)) = (removes, row.verdict, &owned) {
@@ -74,7 +100,7 @@ impl Engine {
                         PersonVerb::Remove,
                         owned.record.task.id,
                     )?;
-                    self.gc_remove(&repo, &listed, owned, &settings, &mut row).await?;
+                    self.gc_remove(&repo, listed, owned, &settings, &mut row).await?;
                 }
                 rows.push(row);
             }
@@ -98,8 +124,8 @@ impl Engine {
             let tidied = async {
                 let Some(owned) = self.gc_owned(org, task.id).await? else { return Ok(()) };
                 let settings = self.board_settings(org).await?;
-                let mut row =
-                    self.gc_judge(org, &part.repo, &listed, Some(&owned), &settings).await?;
+                let beside = Beside { owned: Some(&owned), all: &[] };
+                let mut row = self.gc_judge(org, &part.repo, &listed, beside, &settings).await?;
                 match row.verdict {
                     GcVerdict::Keep => {}
                     GcVerdict::Remove => {
@@ -122,12 +148,13 @@ impl Engine {
         org: &str,
         repo: &ProjectRepo,
         listed: &ListedWork,
-        owned: Option<&Owned>,
+        beside: Beside<'_>,
         settings: &BoardSettings,
     ) -> Result<GcRow, EngineError> {
-        let nothing = Card::default();
+        let (nothing, owned) = (Card::default(), beside.owned);
         let card = owned.map_or(&nothing, |owned| &owned.card);
         let work = match (self.target_of(repo, card, settings).await, &self.parts.workshop) {
+            _ if beside.was_left(listed) => WorkFact::Busy("its worktree is on no branch".into()),
             (Ok(target), Some(shop)) => shop.worktrees.work_left(&repo.path, listed, &target).await,
             (Ok(_), None) => WorkFact::Unreadable("this process touches no repositories".into()),
             (Err(fault), _) => WorkFact::Unreadable(fault.to_string()),
@@ -166,23 +193,31 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(()) };
         let (task, card) = (&owned.record.task, &owned.card);
-        let (name, branch) = place_of(task, card);
-        let path = listed.path.clone();
-        let Some(path) = path.or_else(|| shop.worktrees.worktree_place(&repo.path, &name)) else {
-            return Ok(());
+        let removed = async {
+            let target = self.target_of(repo, card, settings).await?;
+            let (path, branch) = match (&listed.path, &listed.branch) {
+                (Some(path), branch) => (path.clone(), branch.clone()),
+                // The branch goes alone, whatever becomes of the worktree of its task.
+                (None, Some(branch)) => {
+                    let branch = shop.worktrees.branch_remove(&repo.path, branch, &target).await?;
+                    return Ok(WorktreeRemoved { folder: branch, branch: Removal::Absent });
+                }
+                (None, None) => return Err(WorktreeFault::NoBranch(String::new())),
+            };
+            let branch = branch.unwrap_or_else(|| place_of(task, card).1.new);
+            let worktree = Worktree { repo: repo.path.clone(), path, branch };
+            shop.worktrees.worktree_remove(&worktree_of_task(task, &worktree), &target).await
         };
-        let branch = listed.branch.clone().unwrap_or(branch.new);
-        let worktree = Worktree { repo: repo.path.clone(), path, branch };
-        let target = self.target_of(repo, card, settings).await?;
-        let of = worktree_of_task(task, &worktree);
-        let removed = shop.worktrees.worktree_remove(&of, &target).await?;
-        match (removed.folder, removed.branch) {
-            (Removal::Kept(why), _) => (row.verdict, row.reason) = (GcVerdict::Keep, why),
-            (_, Removal::Kept(why)) => {
-                (row.is_removed, row.reason) =
-                    (listed.path.is_some(), format!("its branch stays: {why}"));
+        match removed.await {
+            Ok(WorktreeRemoved { folder: Removal::Kept(why), .. }) => {
+                (row.verdict, row.reason) = (GcVerdict::Keep, why);
             }
-            _ => row.is_removed = true,
+            Ok(WorktreeRemoved { branch: Removal::Kept(why), .. }) => {
+                (row.is_removed, row.reason) = (true, format!("its branch stays: {why}"));
+            }
+            Ok(_) => row.is_removed = true,
+            // One worktree that cannot be removed keeps no other one.
+            Err(fault) => (row.verdict, row.reason) = (GcVerdict::Keep, fault.to_string()),
         }
         Ok(())
     }

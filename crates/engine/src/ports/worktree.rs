@@ -162,6 +162,15 @@ pub trait Worktrees: Send + Sync {
         branch: &str,
         target: &str,
         patch: bool,
+    /// Removes a branch that no working tree has checked out, unless `target` lacks some of its commits. Idempotent: a
+    /// branch that is not there counts as removed.
+    async fn branch_remove(
+        &self,
+        repo: &Path,
+        branch: &str,
+        target: &str,
+    ) -> Result<Removal, WorktreeFault>;
+
     ) -> Result<WorktreeDiff, WorktreeFault>;
 
     /// A branch as others can see it: here, and at `origin` if it is to be pushed.

@@ -27,7 +27,9 @@ pub(super) async fn remove(
     }
     let branch = match &folder {
         Removal::Kept(_) => Removal::Kept("its worktree still exists".into()),
-        Removal::Removed | Removal::Absent => remove_branch(worktree, target).await?,
+        Removal::Removed | Removal::Absent => {
+            remove_branch(&worktree.repo, &worktree.branch, target).await?
+        }
     };
     Ok(WorktreeRemoved { folder, branch })
 }
@@ -100,11 +102,20 @@ async fn work_in(tree: &AgentTree) -> Result<Option<String>, WorktreeFault> {
     Ok(None)
 }
 
-async fn remove_branch(worktree: &Worktree, target: &str) -> Result<Removal, WorktreeFault> {
-    let (repo, branch) = (&worktree.repo, &worktree.branch);
+/// Removes a branch that has no worktree.
+pub(super) async fn branch_alone(
+    repo: &Path,
+    branch: &str,
+    target: &str,
+) -> Result<Removal, WorktreeFault> {
+    let _turn = repo_lock(repo, "worktrees").await?;
+    remove_branch(repo, branch, target).await
+}
+
+async fn remove_branch(repo: &Path, branch: &str, target: &str) -> Result<Removal, WorktreeFault> {
     let Some(head) = Tips::of(repo, branch).await?.local else { return Ok(Removal::Absent) };
     let elsewhere = listed(repo).await?.into_iter();
-    let elsewhere = elsewhere.into_iter().find(|listed| listed.branch.as_ref() == Some(branch));
+    let elsewhere = elsewhere.into_iter().find(|listed| listed.branch.as_deref() == Some(branch));
     if let Some(place) = elsewhere {
         return Ok(Removal::Kept(format!("it is checked out in {}", place.path.display())));
     }
