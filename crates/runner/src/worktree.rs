@@ -196,6 +196,23 @@ impl Worktrees for LocalWorktrees {
         changes::of_commit(repo, commit, query).await
     }
 
+    async fn commit_find(
+        &self,
+        repo: &Path,
+        commits: &[String],
+    ) -> Result<Option<String>, WorktreeFault> {
+        changes::first_known(repo, commits).await
+    }
+
+    async fn commit_diff(
+        &self,
+        repo: &Path,
+        commit: &str,
+        below: Option<&str>,
+    ) -> Result<WorktreeDiff, WorktreeFault> {
+        diff::of_commit(repo, commit, below).await
+    }
+
     async fn worktree_commits(
         &self,
         worktree: &Worktree,

@@ -16,8 +16,8 @@ use crate::output::{Exit, Failure, Object, Out, Style, Table};
 
 /// Print the changes of a task's work, or the patch of a job
 ///
-/// Of a task: everything in its worktree against the commit it begins at, committed or not. Paths
-/// of a task with several repositories stand below their names.
+/// Of a task: everything in its worktree against the commit it begins at, committed or not. Merged
+/// work is shown as it was merged. Paths of a task with several repositories stand below their names.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  callboard diff SHOP-01j8x2k7\n  callboard diff job_01k0v3e8xq7rjw2m5c9n4d6t0z | git apply"
@@ -53,33 +53,40 @@ async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure>
     }
 }
 
-/// The changes in the worktrees of a task on this machine. With `stat` no patch is made, so a huge change can still be
+/// The changes in the worktrees of a task on this machine, or of its merge. With `stat` no patch is made, so a huge change can still be
 /// listed.
 async fn diff_of_task(open: &Open, id: TaskId, stat: bool) -> Result<(), Failure> {
     let op = open.op("diff");
     let card = open.engine().card_get(&op, id).await?.it;
-    let diffs = match open.engine().workspace_diff(&op, &card, !stat).await {
+    let diffs = match open.engine().work_diff(&op, &card, !stat).await {
         Ok(diffs) => diffs,
         Err(fault) => {
             let fault = fault.of_worktree()?;
-            let failure = Failure::new(Exit::Failure, "DIFF_FAILED", fault.to_string());
-            return Err(failure.hint(format!("callboard diff {id} --stat")));
+            let (words, hint) = match card.merged_as() {
+                Some(commit) => (
+                    format!("the work was merged as {commit}, which git cannot show here: {fault}"),
+                    "git fetch in the repository of the task, then try again".to_owned(),
+                ),
+                None => (fault.to_string(), format!("callboard diff {id} --stat")),
+            };
+            return Err(Failure::new(Exit::Failure, "DIFF_FAILED", words).hint(hint));
         }
     };
     if diffs.is_empty() {
         let words = format!("{id} has no workspace on this machine");
-        return Err(Failure::new(Exit::NotFound, "WORKSPACE_NOT_FOUND", words));
+        let failure = Failure::new(Exit::NotFound, "WORKSPACE_NOT_FOUND", words);
+        let hint = format!("callboard task show {id} shows what is known of the work");
+        return Err(failure.hint(hint));
     }
     if open.out.json {
         let repos: Vec<Value> = diffs.iter().map(diff_json).collect();
         return open.out.object(Object::Diff, json!({"task": id, "repos": repos}));
     }
-    if diffs.iter().all(|one| one.diff.files.is_empty()) {
-        let merged = card.card.review.and_then(|review| review.merge_commit);
-        open.out.note(&match merged {
-            Some(commit) => format!("all changes are merged; git show {commit}"),
-            None => "nothing is changed".to_owned(),
-        });
+    let commits: Vec<&str> = diffs.iter().filter_map(|one| one.merged_as.as_deref()).collect();
+    if !commits.is_empty() {
+        open.out.note(&format!("merged as {}", commits.join(", ")));
+    } else if diffs.iter().all(|one| one.diff.files.is_empty()) {
+        open.out.note("nothing is changed");
     }
     let several = diffs.len() > 1;
     for WorkspaceDiff { name, diff, .. } in &diffs {
@@ -132,14 +139,15 @@ pub fn changes(files: &[FileDiff], out: &Out) -> String {
 }
 
 /// The changes in one repository.
-fn diff_json(one: &WorkspaceDiff) -> Value {
-    let WorkspaceDiff { part, name, diff } = one;
+pub fn diff_json(one: &WorkspaceDiff) -> Value {
+    let WorkspaceDiff { part, name, merged_as, diff } = one;
     let place = part.worktree.as_ref();
     json!({
         "repo": name,
         "path": place.map(|place| &place.path),
         "branch": place.map(|place| &place.branch),
         "target": part.target,
+        "commit": merged_as,
         "base": diff.base,
         "files": diff.files.iter().map(file_json).collect::<Vec<_>>(),
         "patch": diff.patch,

@@ -5,22 +5,25 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::runs::job::Job;
 use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::{Task, TaskRow};
+use callboard_engine::context::OpContext;
 use callboard_engine::ports::{FileDiff, MergeOutlook, settings_files};
 use callboard_engine::store::CardRow;
 use callboard_engine::time::rfc3339_ms;
-use callboard_engine::{At, ReviewComments, ReviewLook, ReviewSeen, ReviewWork, TaskFilter};
+use callboard_engine::{
+    At, CardSeen, ReviewComments, ReviewLook, ReviewSeen, ReviewWork, TaskFilter, WorkspaceDiff,
+};
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use super::diff::{changes, file_json};
+use super::diff::{changes, diff_json, file_json};
 use super::job::question_json;
 use super::review_comments::{comment_lines, comments_json};
 use super::view::{
     blocked_words, check_job_json, check_job_line, check_lines, checks, plain, plain_lines,
     short_actor, short_id, status,
 };
-use crate::output::{Failure, List, Object, Style, Table};
+use crate::output::{Failure, List, Object, Out, Style, Table};
 
 /// How many jobs that run checks are read for the list.
 const CHECK_JOBS_MAX: usize = 1000;
@@ -61,9 +64,24 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
             asked.retain(|record| record.job.task == Some(id));
             let checking = open.engine().check_job_get(&op, id).await?;
             let comments = open.engine().review_comments_list(&op, id).await?;
-            open.print_review(&seen, &comments, asked.first(), checking.as_ref())
+            let merge = open.merge_of(&op, &seen.it.card).await?;
+            let beside = BesideReview { asked: asked.first(), checking: checking.as_ref(), merge };
+            open.print_review(&seen, &comments, &beside)
         }
     }
+}
+
+/// What a review is shown with.
+struct BesideReview<'a> {
+    asked: Option<&'a RunRecord>,
+    checking: Option<&'a Job>,
+    merge: Option<MergeShown>,
+}
+
+/// Merged work: the commit, and the changes in each repository, or why git cannot show them.
+struct MergeShown {
+    commit: String,
+    diffs: Result<Vec<WorkspaceDiff>, String>,
 }
 
 /// Questions and blocks that wait for a person, besides reviews.
@@ -170,17 +188,20 @@ impl Open {
         &self,
         seen: &At<ReviewSeen>,
         comments: &ReviewComments,
-        asked: Option<&RunRecord>,
-        checking: Option<&Job>,
+        beside: &BesideReview<'_>,
     ) -> Result<(), Failure> {
         let At { it: ReviewSeen { card, work }, now } = seen;
+        let BesideReview { asked, checking, merge } = beside;
         let (record, review) = (&card.record, card.card.review.as_ref());
         if self.out.json {
             let mut document = view::task(record, self.policy(), *now);
             document["acceptance_criteria"] = json!(card.card.criteria);
             document["review"] = review_json(review);
             document["comments"] = comments_json(comments);
-            document["work"] = work.iter().map(work_json).collect();
+            document["work"] = match merge {
+                Some(merge) => merge.json(),
+                None => work.iter().map(work_json).collect(),
+            };
             document["question"] = asked.map_or(Value::Null, question_json);
             document["checkJob"] = checking.map_or(Value::Null, check_job_json);
             return self.out.object(Object::Review, document);
@@ -208,6 +229,9 @@ impl Open {
         text += &fact("accepted", &plain_lines(&card.card.criteria.join("\n")));
         text += &check_lines(task, out);
         text += &checking.map(check_job_line).unwrap_or_default();
+        if let Some(merge) = merge {
+            return out.raw(&(text + &merge.lines(out)));
+        }
         for one in work {
             text += &self.work_lines(one, work.len() > 1);
         }
@@ -215,6 +239,20 @@ impl Open {
             text += &fact("merge", "nothing: there is no workspace on this machine");
         }
         out.raw(&text)
+    }
+
+    /// The merge of a closed task.
+    async fn merge_of(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+    ) -> Result<Option<MergeShown>, Failure> {
+        let Some(commit) = card.merged_as().map(str::to_owned) else { return Ok(None) };
+        let diffs = match self.engine().work_diff(op, card, false).await {
+            Ok(diffs) => Ok(diffs),
+            Err(fault) => Err(fault.of_worktree()?.to_string()),
+        };
+        Ok(Some(MergeShown { commit, diffs }))
     }
 
     fn work_lines(&self, work: &ReviewWork, several: bool) -> String {
@@ -231,6 +269,35 @@ impl Open {
         text += &fact("missing", &uncommitted(&look.state.uncommitted));
         text += &fact("settings", &settings_words(&look.files));
         text + &fact("files", changes(&look.files, &self.out).trim_end())
+    }
+}
+
+impl MergeShown {
+    fn json(&self) -> Value {
+        match &self.diffs {
+            Ok(diffs) => diffs.iter().map(diff_json).collect(),
+            Err(words) => json!([{"commit": self.commit, "error": words}]),
+        }
+    }
+
+    fn lines(&self, out: &Out) -> String {
+        let diffs = match &self.diffs {
+            Ok(diffs) => diffs,
+            Err(words) => {
+                let words = format!("merged as {}: {}", self.commit, plain(words));
+                return fact("merge", &words);
+            }
+        };
+        let mut text = String::new();
+        for WorkspaceDiff { name, merged_as, diff, .. } in diffs {
+            if diffs.len() > 1 {
+                text += &fact("repo", &plain(name));
+            }
+            let commit = merged_as.as_deref().unwrap_or(&self.commit);
+            text += &fact("merge", &format!("merged as {commit}"));
+            text += &fact("files", changes(&diff.files, out).trim_end());
+        }
+        text
     }
 }
 

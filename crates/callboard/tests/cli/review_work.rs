@@ -80,9 +80,22 @@ fn what_waits_is_shown_approved_and_merged() {
     let read = |name: &str| std::fs::read_to_string(world.root().join(name)).expect("a file");
     assert_eq!((read("a").as_str(), read("b").as_str()), ("one\nmore\n", "two\n"));
     assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");
+    // Merged work is shown as it was merged, with the worktree and without.
+    assert_eq!(world.ok(&["diff", &id, "--stat"]).stdout, "+1  -0  a\n+1  -0  b\n");
+    world.ok(&["gc", "--yes"]);
     let diff = world.ok(&["diff", &id]);
-    assert_eq!(diff.stdout, "");
-    assert_eq!(diff.stderr, format!("all changes are merged; git show {commit}\n"));
+    assert!(diff.stdout.contains("+more\n") && diff.stdout.contains("+two\n"), "{}", diff.stdout);
+    assert_eq!(diff.stderr, format!("merged as {commit}\n"));
+    let shown = world.ok(&["diff", &id, "--json"]).json();
+    let repo = &shown["repos"][0];
+    let merged = (&repo["commit"], &repo["path"], &repo["target"]);
+    assert_eq!(merged, (&json!(commit), &json!(null), &json!("main")));
+    assert_eq!(repo["files"][1]["path"], "b");
+    let shown = world.ok(&["review", &id]).stdout;
+    let end = format!("\nmerge     merged as {commit}\nfiles     +1  -0  a\n          +1  -0  b\n");
+    assert!(shown.ends_with(&end), "{shown}");
+    let work = &world.ok(&["review", &id, "--json"]).json()["work"][0];
+    assert_eq!((&work["commit"], &work["files"][1]["path"]), (&json!(commit), &json!("b")));
 }
 
 #[test]
@@ -110,6 +123,7 @@ fn a_patch_holds_what_is_committed_and_what_is_not() {
     let bare = world.task(&["nobody began it"]);
     let nothing = world.run(&["diff", &bare, "--json"]);
     assert_eq!((nothing.code, nothing.error_code()), (3, "WORKSPACE_NOT_FOUND".into()));
+    assert!(nothing.stderr.contains("callboard task show"), "{}", nothing.stderr);
     assert_eq!(world.run(&["diff", "SHOP-404"]).code, 3);
     assert_eq!(world.run(&["diff", "job_1"]).code, 3);
     let shown = world.ok(&["review", &bare]).stdout;

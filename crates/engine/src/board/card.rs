@@ -31,6 +31,15 @@ pub struct CardSeen {
     pub card: Card,
 }
 
+impl CardSeen {
+    /// The commit that a closed task's work was merged as.
+    pub fn merged_as(&self) -> Option<&str> {
+        let review = self.card.review.as_ref()?;
+        let is_closed = self.record.task.phase.is_closed();
+        review.merge_commit.as_deref().filter(|_| is_closed)
+    }
+}
+
 /// A task whose review was requested.
 #[derive(Clone, Debug)]
 pub struct ReviewAsked {

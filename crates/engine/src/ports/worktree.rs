@@ -100,6 +100,21 @@ pub trait Worktrees: Send + Sync {
         query: &ChangesQuery,
     ) -> Result<WorktreeChanges, WorktreeFault>;
 
+    /// The first of these commits that the repository has.
+    async fn commit_find(
+        &self,
+        repo: &Path,
+        commits: &[String],
+    ) -> Result<Option<String>, WorktreeFault>;
+
+    /// The changes of one commit against its first parent, with a patch as in `worktree_diff`. No worktree is needed.
+    async fn commit_diff(
+        &self,
+        repo: &Path,
+        commit: &str,
+        below: Option<&str>,
+    ) -> Result<WorktreeDiff, WorktreeFault>;
+
     /// The commits of the work, the newest first, then the commit at which the work begins. At most 100 of the work.
     async fn worktree_commits(
         &self,
@@ -147,6 +162,15 @@ pub trait Worktrees: Send + Sync {
     /// A branch without a worktree, made unless it exists.
     async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault>;
 
+    /// Removes a branch that no working tree has checked out, unless `target` lacks some of its commits. Idempotent: a
+    /// branch that is not there counts as removed.
+    async fn branch_remove(
+        &self,
+        repo: &Path,
+        branch: &str,
+        target: &str,
+    ) -> Result<Removal, WorktreeFault>;
+
     /// Whether the branch `whole` contains all commits of the branch `part`.
     async fn branch_contains(
         &self,
@@ -162,15 +186,6 @@ pub trait Worktrees: Send + Sync {
         branch: &str,
         target: &str,
         patch: bool,
-    /// Removes a branch that no working tree has checked out, unless `target` lacks some of its commits. Idempotent: a
-    /// branch that is not there counts as removed.
-    async fn branch_remove(
-        &self,
-        repo: &Path,
-        branch: &str,
-        target: &str,
-    ) -> Result<Removal, WorktreeFault>;
-
     ) -> Result<WorktreeDiff, WorktreeFault>;
 
     /// A branch as others can see it: here, and at `origin` if it is to be pushed.

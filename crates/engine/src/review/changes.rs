@@ -93,7 +93,34 @@ impl Engine {
         query: &ChangesQuery,
     ) -> Result<Vec<WorkspaceChanges>, WorkspaceFault> {
         let Some(shop) = &self.parts.workshop else { return Err(WorktreeFault::NoRepo.into()) };
-        let CardSeen { record, card, .. } = &seen.card;
+        let (mut found, mut missing) = (Vec::new(), None);
+        for (part, commit) in self.merged_parts(op, &seen.card, commit).await? {
+            let changes = shop.worktrees.commit_changes(&part.repo.path, &commit, query).await;
+            match changes {
+                Ok(changes) => {
+                    let (name, below) = (part.name(), String::new());
+                    found.push(WorkspaceChanges { part, name, below, changes });
+                }
+                // A file that was asked for is in one of the repositories.
+                Err(WorktreeFault::NotChanged(path)) => missing = Some(path),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        match missing.filter(|_| found.is_empty()) {
+            Some(path) => Err(WorktreeFault::NotChanged(path).into()),
+            None => Ok(found),
+        }
+    }
+
+    /// The repositories of this machine in which work of the task was merged, each with the commit of its merge.
+    pub(crate) async fn merged_parts(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+        commit: &str,
+    ) -> Result<Vec<(WorkspacePart, String)>, WorkspaceFault> {
+        let Some(shop) = &self.parts.workshop else { return Err(WorktreeFault::NoRepo.into()) };
+        let CardSeen { record, card, .. } = card;
         let commits = self.merge_commits(op, record.task.id, commit).await?;
         let mut fault = WorktreeFault::NoRepo;
         let mut found = Vec::new();
@@ -101,16 +128,11 @@ impl Engine {
             if part.repo.machine != self.parts.machine {
                 continue;
             }
-            // A commit is known by its hash alone, so each is looked for in each repository.
-            for commit in &commits {
-                match shop.worktrees.commit_changes(&part.repo.path, commit, query).await {
-                    Ok(changes) => {
-                        let (part, name, below) = (part.clone(), part.name(), String::new());
-                        found.push(WorkspaceChanges { part, name, below, changes });
-                        break;
-                    }
-                    Err(missing) => fault = missing,
-                }
+            // A commit is known by its hash alone, so all are looked for in each repository.
+            match shop.worktrees.commit_find(&part.repo.path, &commits).await {
+                Ok(Some(commit)) => found.push((part, commit)),
+                Ok(None) => fault = WorktreeFault::BadCommit(commit.into()),
+                Err(why) => fault = why,
             }
         }
         if found.is_empty() { Err(fault.into()) } else { Ok(found) }

@@ -59,11 +59,8 @@ pub struct Foresight {
 }
 
 impl ReviewSeen {
-    /// The commit that a closed task's work was merged as.
     pub fn merged_as(&self) -> Option<&str> {
-        let review = self.card.card.review.as_ref()?;
-        let is_closed = self.card.record.task.phase.is_closed();
-        review.merge_commit.as_deref().filter(|_| is_closed)
+        self.card.merged_as()
     }
 
     pub fn foresight(&self) -> Foresight {
@@ -98,6 +95,8 @@ impl ReviewSeen {
 pub struct WorkspaceDiff {
     pub part: WorkspacePart,
     pub name: String,
+    /// The commit of the merge, where the work is shown as it was merged.
+    pub merged_as: Option<String>,
     pub diff: WorktreeDiff,
 }
 
@@ -194,7 +193,32 @@ impl Engine {
             };
             let below = patches.then(|| if several { format!("{name}/") } else { String::new() });
             let diff = shop.worktrees.worktree_diff(place, &part.target, below.as_deref()).await?;
-            diffs.push(WorkspaceDiff { part, name, diff });
+            diffs.push(WorkspaceDiff { part, name, merged_as: None, diff });
+        }
+        Ok(diffs)
+    }
+
+    /// As `workspace_diff`, but merged work is shown as it was merged, whether or not its worktree exists.
+    pub async fn work_diff(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+        patches: bool,
+    ) -> Result<Vec<WorkspaceDiff>, WorkspaceFault> {
+        let Some(commit) = card.merged_as() else {
+            return self.workspace_diff(op, card, patches).await;
+        };
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let parts = self.merged_parts(op, card, commit).await?;
+        let several = parts.len() > 1;
+        let mut diffs = Vec::new();
+        for (part, commit) in parts {
+            let Some(shop) = &self.parts.workshop else { continue };
+            let name = part.name();
+            let below = patches.then(|| if several { format!("{name}/") } else { String::new() });
+            let repo = &part.repo.path;
+            let diff = shop.worktrees.commit_diff(repo, &commit, below.as_deref()).await?;
+            diffs.push(WorkspaceDiff { part, name, merged_as: Some(commit), diff });
         }
         Ok(diffs)
     }

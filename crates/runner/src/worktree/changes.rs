@@ -132,12 +132,7 @@ impl Sides {
     }
 
     async fn of_commit(repo: &Path, commit: &str) -> Result<Self, WorktreeFault> {
-        if !is_commit_id(commit) || !is_commit(Git::at(repo), commit).await? {
-            return Err(WorktreeFault::BadCommit(commit.into()));
-        }
-        let parent = format!("{commit}^1");
-        let parent = Git::at(repo).ask(&["rev-parse", "--verify", "-q", &parent]).await?;
-        let (base, head) = (text(&parent), commit.to_owned());
+        let (base, head) = (first_parent(repo, commit).await?, commit.to_owned());
         let scratch = Scratch::beside(None, common_dir(repo).await?.join("objects")).await?;
         let (from, until, since) = (base.clone(), Some(head.clone()), ChangesSince::Base);
         Ok(Self { place: GitPlace::Repo(repo.to_owned()), scratch, base, head, from, since, until })
@@ -298,6 +293,27 @@ fn choose(files: &mut [RawChange], wish: &PatchWish) -> Result<Option<usize>, Wo
                 (files_left, lines_left) = (files_left - 1, lines_left - lines);
                 raw.file.is_in_patch = true;
             }
+        }
+    }
+    Ok(None)
+}
+
+/// The commit that this one is compared with.
+pub(super) async fn first_parent(repo: &Path, commit: &str) -> Result<String, WorktreeFault> {
+    if !is_commit_id(commit) || !is_commit(Git::at(repo), commit).await? {
+        return Err(WorktreeFault::BadCommit(commit.into()));
+    }
+    let parent = format!("{commit}^1");
+    Ok(text(&Git::at(repo).ask(&["rev-parse", "--verify", "-q", &parent]).await?))
+}
+
+pub(super) async fn first_known(
+    repo: &Path,
+    commits: &[String],
+) -> Result<Option<String>, WorktreeFault> {
+    for commit in commits.iter().filter(|commit| is_commit_id(commit)) {
+        if is_commit(Git::at(repo), commit).await? {
+            return Ok(Some(commit.clone()));
         }
     }
     Ok(None)

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use callboard_engine::ports::{FileDiff, Worktree, WorktreeDiff, WorktreeFault};
 
+use super::changes::first_parent;
 use super::state::newest;
 use super::{commit_of, fork, leftovers, text};
 use crate::git::Git;
@@ -50,6 +51,17 @@ pub(super) async fn of_branch(
     let below = patch.then_some("");
     let (files, patch) =
         between(|| Git::at(repo), &["diff-tree", "-r"], &[&base, &head], below).await?;
+    Ok(WorktreeDiff { base, files, patch })
+}
+
+pub(super) async fn of_commit(
+    repo: &Path,
+    commit: &str,
+    below: Option<&str>,
+) -> Result<WorktreeDiff, WorktreeFault> {
+    let base = first_parent(repo, commit).await?;
+    let (files, patch) =
+        between(|| Git::at(repo), &["diff-tree", "-r"], &[&base, commit], below).await?;
     Ok(WorktreeDiff { base, files, patch })
 }
 
