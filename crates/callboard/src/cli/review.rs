@@ -101,11 +101,13 @@ impl Open {
         let job_of = |id: TaskId| checking.iter().find(|job| job.task == Some(id));
         if self.out.json {
             let item = |row: CardRow| {
+                let summary = row.card.summary(row.newest.as_ref()).map(str::to_owned);
                 let (review, job) = (row.card.review, job_of(row.task.id));
                 let deps = row.deps.iter().filter(|dep| !dep.removed).map(|dep| dep.id).collect();
                 let task = TaskRow { task: row.task, deps, newest: row.newest };
                 let mut document = view::task_row(&task, self.policy(), now);
                 document["review"] = review_json(review.as_ref());
+                document["summary"] = json!(summary);
                 document["check_job"] = job.map_or(Value::Null, check_job_json);
                 document
             };
@@ -197,6 +199,7 @@ impl Open {
             let mut document = view::task(record, self.policy(), *now);
             document["acceptance_criteria"] = json!(card.card.criteria);
             document["review"] = review_json(review);
+            document["summary"] = json!(card.summary());
             document["comments"] = comments_json(comments);
             document["work"] = match merge {
                 Some(merge) => merge.json(),
@@ -215,9 +218,10 @@ impl Open {
             let advice = if review.is_advice { " as advice" } else { "" };
             let said = format!("{}{advice} by {}, {at}", review.state.as_str(), review.by);
             text += &fact("review", &said);
-            text += &fact("summary", &plain_lines(&review.summary));
-            text += &fact("feedback", &plain_lines(review.feedback.as_deref().unwrap_or_default()));
         }
+        text += &fact("summary", &plain_lines(card.summary().unwrap_or_default()));
+        let feedback = review.and_then(|review| review.feedback.as_deref());
+        text += &fact("feedback", &plain_lines(feedback.unwrap_or_default()));
         text += &fact("comments", &comment_lines(comments));
         if let Some((record, question)) =
             asked.and_then(|record| record.asks().map(|q| (record, q)))

@@ -98,6 +98,27 @@ fn what_waits_is_shown_approved_and_merged() {
     assert_eq!((&work["commit"], &work["files"][1]["path"]), (&json!(commit), &json!("b")));
 }
 
+/// An agent that finishes through the toolset `graph` asks for no review, and its closing words are what the work says.
+#[test]
+fn the_words_of_a_finished_attempt_are_the_summary() {
+    let world = project();
+    let id = world.task(&["Add b"]);
+    let call = |tool: &str, input: serde_json::Value| {
+        world.ok(&["--actor", "agent:w1", "call", tool, &input.to_string()]).json()
+    };
+    let begun = json!({"id": id, "expected_actor": "agent:w1", "idempotency_key": "k"});
+    let session = call("begin", begun)["id"].clone();
+    let shown = || world.ok(&["review", &id]).stdout;
+    assert!(!shown().contains("summary"), "{}", shown());
+    call("finish", json!({"session": session, "summary": "b is there"}));
+    assert!(shown().contains("\nsummary   b is there\n"), "{}", shown());
+    let summary = || world.ok(&["review", &id, "--json"]).json()["summary"].clone();
+    assert_eq!(summary(), "b is there");
+    world.ok(&["approve", &id, "-m", "fine"]);
+    assert_eq!(summary(), "b is there", "a verdict has no summary of its own");
+    assert!(shown().contains("\nsummary   b is there\n"), "{}", shown());
+}
+
 #[test]
 fn a_patch_holds_what_is_committed_and_what_is_not() {
     let world = project();

@@ -30,6 +30,25 @@ fn field(page: &str, name: &str) -> String {
     page[at..].split('"').next().unwrap().to_owned()
 }
 
+/// An agent that finishes through the toolset `graph` asks for no review; its closing words are the summary.
+#[test]
+fn the_page_has_the_closing_words_of_an_attempt() {
+    let folder = board();
+    let site = Site::of(folder.path());
+    let id =
+        cli(folder.path(), &["task", "add", "Write a list"])["id"].as_str().unwrap().to_owned();
+    let call = |tool: &str, input: Value| {
+        cli(folder.path(), &["call", tool, &input.to_string(), "--actor", "agent:w1"])
+    };
+    let begun = json!({"id": id, "expected_actor": "agent:w1", "idempotency_key": "k"});
+    let session = call("begin", begun)["id"].clone();
+    let page = || site.get(&format!("/tasks/{id}/review")).text;
+    assert!(page().contains("No summary was given."));
+    call("finish", json!({"session": session, "summary": "The list is there."}));
+    let page = page();
+    assert!(page.contains("The list is there.") && !page.contains("No summary"), "{page}");
+}
+
 #[test]
 fn one_of_two_verdicts_at_one_moment_wins() {
     let folder = board();

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::limits::{SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
 use crate::refusal::Refusal;
+use crate::task::attempt::{Attempt, AttemptEnd, AttemptState};
 use crate::time::Timestamp;
 use crate::words::words;
 
@@ -32,6 +33,21 @@ pub struct Card {
     pub failed: Option<Failed>,
     /// Messages for the agent that no agent has received yet, the oldest first.
     pub told: Vec<AgentMessage>,
+}
+
+impl Card {
+    /// What the worker says was done: the summary of the review, else the closing words of the newest attempt. Only
+    /// some toolsets ask for a review with a summary; the others end an attempt with one.
+    pub fn summary<'a>(&'a self, newest: Option<&'a Attempt>) -> Option<&'a str> {
+        let of_review = self.review.as_ref().map(|review| review.summary.as_str());
+        let of_attempt = || match &newest?.state {
+            AttemptState::Ended { end: AttemptEnd::Finished { summary, .. }, .. } => {
+                Some(&**summary)
+            }
+            AttemptState::Ended { .. } | AttemptState::Live { .. } => None,
+        };
+        of_review.filter(|words| !words.is_empty()).or_else(of_attempt)
+    }
 }
 
 /// A message for the agent of a task.

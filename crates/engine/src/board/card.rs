@@ -32,6 +32,11 @@ pub struct CardSeen {
 }
 
 impl CardSeen {
+    /// What the worker says was done.
+    pub fn summary(&self) -> Option<&str> {
+        self.card.summary(self.record.newest.as_ref())
+    }
+
     /// The commit that a closed task's work was merged as.
     pub fn merged_as(&self) -> Option<&str> {
         let review = self.card.review.as_ref()?;

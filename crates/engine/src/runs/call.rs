@@ -118,7 +118,7 @@ impl Engine {
             scratchpad: notes.unwrap_or_default(),
             feedback: rejected.and_then(|review| review.feedback.clone()),
             conflict_files: review.map(|review| review.conflict_files.clone()).unwrap_or_default(),
-            summary: review.map(|review| review.summary.clone()),
+            summary: card.summary(record.newest.as_ref()).map(str::to_owned),
             base_branch: parts.first().map(|part| part.target.clone()),
             instructions: order.instructions.clone(),
             told: match order.role {

@@ -183,7 +183,7 @@ impl<'r> InboxMatter<'r> {
             }
             InboxFact::Approved => review("Open review and merge"),
             InboxFact::Review { .. } => html! {
-                @if let Some(words) = task.and_then(|task| task.card.card.review.as_ref()) { (prose(&words.summary)) }
+                @if let Some(words) = task.and_then(|task| task.card.summary()) { (prose(words)) }
                 @if let Some(why) = task.and_then(|task| task.why.as_ref()) { (why_line(why)) }
                 (review("Open review"))
             },

@@ -17,15 +17,15 @@ const NAMES_MAX: usize = 4;
 
 /// Everything that a decision needs besides the diff.
 pub(super) fn panels(page: &Page, reviewing: &Reviewing) -> Markup {
-    let review = reviewing.seen.card.card.review.as_ref();
+    let summary = reviewing.seen.card.summary();
     let target = reviewing.changes.iter().flatten().next().map(|part| &part.part.target);
     html! {
         div.panels {
             section.box {
                 div.box-head { h2 { "What it says" } (worked(reviewing)) }
                 div.box-body.stack-tight {
-                    @match review.filter(|review| !review.summary.is_empty()) {
-                        Some(review) => (prose(&review.summary)),
+                    @match summary {
+                        Some(words) => (prose(words)),
                         None => p.soft { "No summary was given." },
                     }
                     (answered(reviewing))
