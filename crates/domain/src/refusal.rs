@@ -193,6 +193,10 @@ pub enum Refusal {
     WorkspaceNotReady {
         message: String,
     },
+    /// The repository has no commit yet, so no worktree can be made.
+    NoCommit {
+        message: String,
+    },
     CheckLogNotFound {
         task: TaskId,
         index: usize,

@@ -35,6 +35,7 @@ impl From<WorktreeFault> for EngineError {
         match fault {
             WorktreeFault::Unreachable(_) => Self::Unavailable(fault.to_string()),
             WorktreeFault::NotReady(message) => Refusal::WorkspaceNotReady { message }.into(),
+            WorktreeFault::NoCommit => Refusal::NoCommit { message: fault.to_string() }.into(),
             WorktreeFault::Stopped => Self::Canceled,
             fault => Self::Git(fault.to_string()),
         }

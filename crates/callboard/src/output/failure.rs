@@ -305,7 +305,9 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::AnswerNotKept { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
-        Refusal::CheckInfrastructure { .. } | Refusal::WorkspaceNotReady { .. } => Exit::Failure,
+        Refusal::CheckInfrastructure { .. }
+        | Refusal::WorkspaceNotReady { .. }
+        | Refusal::NoCommit { .. } => Exit::Failure,
     }
 }
 
@@ -372,6 +374,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::SessionTerminal { .. }
         | Refusal::CheckInfrastructure { .. }
         | Refusal::WorkspaceNotReady { .. }
+        | Refusal::NoCommit { .. }
         | Refusal::NotHolder { .. }
         | Refusal::StaleFence { .. }
         | Refusal::NotActionable { .. }

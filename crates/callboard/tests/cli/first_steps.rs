@@ -161,7 +161,19 @@ fn a_repository_without_a_commit_is_named() {
     let (word, said) = line(&world, "repository");
     assert_eq!(word, "warn");
     assert!(said.contains(first), "{said}");
+    let id = world.task(&["Add b"]);
+    let arguments = serde_json::json!({"id": id, "expected_actor": "human:ana",
+        "idempotency_key": "k1", "worktree": "new"});
+    let begin = ["call", "begin", &arguments.to_string(), "--json"];
+    let refused = world.run(&begin);
+    assert_eq!(refused.error_code(), "NO_COMMIT", "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("make a first commit in that repository"),
+        "{}",
+        refused.stderr
+    );
     world.run_git(&world.root(), &["commit", "-q", "--allow-empty", "-m", "first"]);
+    world.ok(&begin);
     let ran = world.ok(&["init"]);
     assert!(!ran.stderr.contains("has no commit yet"), "{}", ran.stderr);
     assert_eq!(line(&world, "repository").0, "ok");

@@ -63,6 +63,7 @@ impl Refusal {
             Self::Conflict { .. } => "CONFLICT",
             Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
             Self::WorkspaceNotReady { .. } => "WORKSPACE_NOT_READY",
+            Self::NoCommit { .. } => "NO_COMMIT",
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
             Self::RemovedByRetention { .. } => "REMOVED_BY_RETENTION",
             Self::AuthorizationDenied { .. }
@@ -91,7 +92,8 @@ impl Refusal {
             | Self::NoPlace { .. }
             | Self::TooManyCalls { .. }
             | Self::CheckInfrastructure { .. }
-            | Self::WorkspaceNotReady { .. } => true,
+            | Self::WorkspaceNotReady { .. }
+            | Self::NoCommit { .. } => true,
             Self::InvalidInput { .. }
             | Self::TaskNotFound { .. }
             | Self::SessionNotFound { .. }

@@ -15,6 +15,7 @@ impl Refusal {
             Self::InvalidInput { message, .. }
             | Self::CheckInfrastructure { message }
             | Self::WorkspaceNotReady { message }
+            | Self::NoCommit { message }
             | Self::InvalidSetting { message } => message.clone(),
             Self::TaskNotFound { task } | Self::ParentNotFound { task } => {
                 format!("task not found: {task}")
@@ -355,6 +356,7 @@ impl Refusal {
             Self::WorkspaceNotReady { .. } => {
                 "mend workspace.setup, or what it needs, and begin again: the setup is then tried anew"
             }
+            Self::NoCommit { .. } => "make a first commit in that repository, then try again",
             Self::CheckLogNotFound { .. } => "run_checks writes a new log",
             Self::RemovedByRetention { .. } => {
                 "go on with what is kept; only an older backup has the rest"
@@ -423,6 +425,7 @@ impl Refusal {
             | Self::Conflict { .. }
             | Self::CheckInfrastructure { .. }
             | Self::WorkspaceNotReady { .. }
+            | Self::NoCommit { .. }
             | Self::CheckLogNotFound { .. }
             | Self::RemovedByRetention { .. }
             | Self::AuthorizationDenied { .. }

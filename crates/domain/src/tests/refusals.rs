@@ -129,6 +129,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::Conflict { task: a, what: "status" },
         Refusal::CheckInfrastructure { message: text("check shell 'sh' not found on PATH") },
         Refusal::WorkspaceNotReady { message: text("workspace.setup failed with exit 1") },
+        Refusal::NoCommit { message: text("the repository has no commit yet") },
         Refusal::CheckLogNotFound {
             task: a,
             index: 0,

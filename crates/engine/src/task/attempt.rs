@@ -103,8 +103,7 @@ impl Engine {
             Err(WorkspaceFault::Worktree(fault @ WorktreeFault::NoRepo)) => {
                 Err(Refusal::invalid(format!("the worktree cannot be created: {fault}")).into())
             }
-            Err(WorkspaceFault::Worktree(fault)) => Err(EngineError::Git(fault.to_string())),
-            Err(WorkspaceFault::Engine(error)) => Err(error),
+            Err(fault) => Err(fault.into()),
         }
     }
 

@@ -336,6 +336,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
         | Refusal::WorkspaceNotReady { .. }
+        | Refusal::NoCommit { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::RemovedByRetention { .. }
         | Refusal::AuthorizationDenied { .. }

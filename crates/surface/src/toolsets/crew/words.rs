@@ -125,6 +125,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
         | Refusal::WorkspaceNotReady { .. }
+        | Refusal::NoCommit { .. }
         | Refusal::HasDependents { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }

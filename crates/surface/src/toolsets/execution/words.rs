@@ -224,6 +224,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
         | Refusal::WorkspaceNotReady { .. }
+        | Refusal::NoCommit { .. }
         | Refusal::JobLost { .. }
         | Refusal::JobNotFound { .. }
         | Refusal::InvalidSpec { .. }
