@@ -326,7 +326,7 @@ pub static KEYS: &[Key] = &[
         "TCP ports that tasks get blocks of, as CALLBOARD_PORT."),
     key("workspace.port_count", Kind::Integer { min: 0, max: 1000 }, "10",
         "Ports in the block of a task; 0 = tasks get no ports."),
-    key("workspace.remove_after_merge", Kind::Boolean, "false",
+    key("workspace.remove_after_merge", Kind::Boolean, "true",
         "Whether a merge removes the worktree and the branch of its task at once, if they hold nothing that is not merged."),
     key("workspace.quota_mb", Kind::Limit, "20480",
         "Megabytes that the worktrees of a repository may use before the inbox and callboard doctor warn."),

@@ -220,7 +220,7 @@ fn a_repository_that_git_does_not_trust_is_not_an_empty_one() {
     }
     world.ok(&["approve", &id, "--merge"]);
     assert_eq!(world.ok(&["task", "show", &id, "--json"]).json()["status"], "done");
-    assert!(place.exists(), "a worktree that is merged stays until its task is deleted");
+    assert!(!place.exists(), "its work is merged");
 }
 
 fn nothing_is_decided(world: &World, id: &str) {

@@ -201,6 +201,7 @@ fn verdicts(world: &World, arguments: &[&str]) -> Vec<String> {
 #[test]
 fn gc_removes_merged_work_and_nothing_else() {
     let world = project();
+    settings(&world, "config.local.toml", "remove_after_merge = false\n");
     let merged = merged_work(&world, "Add b", "b");
     let waiting = in_review(&world, "Add c", "c");
     let dropped = in_review(&world, "Add d", "d");
@@ -265,6 +266,7 @@ fn gc_removes_merged_work_and_nothing_else() {
 #[test]
 fn gc_removes_what_its_preview_names() {
     let world = project();
+    settings(&world, "config.local.toml", "remove_after_merge = false\n");
     let detached = merged_work(&world, "Add b", "b");
     let went_on = merged_work(&world, "Add c", "c");
     for id in [&detached, &went_on] {
@@ -311,21 +313,27 @@ fn gc_keeps_live_and_unknown_worktrees() {
 }
 
 #[test]
-fn a_merge_removes_its_workspace_if_the_settings_say_so() {
+fn a_merge_removes_its_workspace_and_a_reopened_task_gets_a_new_one() {
     let world = project();
-    settings(
-        &world,
-        "config.local.toml",
-        "remove_after_merge = true\nteardown = 'echo $CALLBOARD_SLUG'\n",
-    );
-    let merged = in_review(&world, "Add b", "b");
-    world.ok(&["approve", &merged, "--merge"]);
+    settings(&world, "config.local.toml", "teardown = 'echo $CALLBOARD_SLUG'\n");
+    let merged = merged_work(&world, "Add b", "b");
     assert!(!place(&world, &merged).exists());
     assert_eq!(verdicts(&world, &[]), Vec::<String>::new(), "its branch is gone, too");
     assert_eq!(read(world.root().join("b")), "two\n");
     let logs = std::fs::read_dir(world.callboard("runs")).expect("logs");
     let logs: String = logs.map(|log| read(log.expect("a log").path())).collect();
     assert!(logs.contains("workspace.teardown: echo $CALLBOARD_SLUG\nend: succeeded\n"), "{logs}");
+
+    world.ok(&["task", "move", &merged, "backlog"]);
+    assert_eq!(world.run(&["diff", &merged, "--json"]).error_code(), "WORKSPACE_NOT_FOUND");
+    board(&world, "sessions_create", &json!({"task_id": merged}));
+    let tree = place(&world, &merged);
+    assert_eq!(read(tree.join("b")), "two\n", "it begins at what was merged");
+    world.write(&tree.join("c"), "three\n");
+    board(&world, "request_review", &json!({"task_id": merged, "summary": "more"}));
+    world.ok(&["approve", &merged, "--merge"]);
+    assert!(!tree.exists());
+    assert_eq!(world.ok(&["diff", &merged, "--stat"]).stdout, "+1  -0  c\n");
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Default for BoardRule {
             heartbeat: Duration::from_secs(15),
             start_timeout: Duration::from_secs(60),
             audit_reads: false,
-            remove_after_merge: false,
+            remove_after_merge: true,
             disk_quota_bytes: None,
         }
     }

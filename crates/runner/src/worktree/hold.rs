@@ -143,6 +143,15 @@ pub(crate) fn clear_stale(locks: &[PathBuf]) -> Result<(), WorktreeFault> {
     Ok(())
 }
 
+/// Whether some process has its working folder here, as far as the system tells (Linux does).
+pub(super) fn has_process_in(folder: &Path) -> bool {
+    let mut processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.any(|process| {
+        let place = fs::read_link(process.path().join("cwd"));
+        place.is_ok_and(|place| place.starts_with(folder))
+    })
+}
+
 /// Whether some process has a file open, as far as the system tells (Linux does).
 fn is_open(path: &Path) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

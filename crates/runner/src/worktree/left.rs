@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use callboard_domain::board::gc::WorkFact;
 use callboard_engine::ports::{ListedWork, WorktreeFault};
 
-use super::hold::{is_in_a_rebase, stands_on};
+use super::hold::{has_process_in, is_in_a_rebase, stands_on};
 use super::remove::merged_into;
 use super::target::Tips;
 use super::{failed, leftovers, listed, text};
@@ -131,6 +131,10 @@ async fn fact(repo: &Path, of: &ListedWork, target: &str) -> Result<WorkFact, Wo
                 return Ok(WorkFact::Busy(format!("it is locked: {why}")));
             }
             let tree = AgentTree::looked_at(repo, path).await?;
+            // A shell, an editor or an agent's client would stand in a folder that is gone.
+            if has_process_in(tree.path()) {
+                return busy("a process works in it");
+            }
             match lost_with(&tree).await? {
                 Some(Lost::Files(files)) => return Ok(WorkFact::Uncommitted(files.len())),
                 Some(Lost::Repository(folder)) => return Ok(WorkFact::Nested(folder)),

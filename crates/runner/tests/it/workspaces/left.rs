@@ -126,6 +126,21 @@ async fn a_worktree_in_use_or_unknown_to_git_is_no_waste() {
     assert!(matches!(fact, WorkFact::Unmerged { .. } | WorkFact::Unreadable(_)), "{fact:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_worktree_with_a_process_in_it_is_no_waste() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    let mut cat = std::process::Command::new("cat");
+    cat.current_dir(worktree.path.join("sub")).stdin(std::process::Stdio::piped());
+    let mut cat = cat.spawn().expect("cat starts");
+    let busy = WorkFact::Busy("a process works in it".into());
+    assert_eq!(left(&repo, &worktree).await, busy);
+    drop(cat.stdin.take());
+    cat.wait().expect("cat ends");
+    assert_eq!(left(&repo, &worktree).await, WorkFact::Merged);
+}
+
 #[tokio::test]
 async fn worktrees_and_branches_without_one_are_listed() {
     let repo = Repo::with_origin();
