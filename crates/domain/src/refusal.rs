@@ -269,6 +269,11 @@ pub enum Refusal {
         /// The commit of the work now; `None` where it cannot be read.
         now: Option<String>,
     },
+    /// Fields that the caller changes are others than those that it saw.
+    TaskChanged {
+        task: TaskId,
+        fields: Vec<&'static str>,
+    },
     /// The settings require an approval before work is merged.
     NotApproved {
         task: TaskId,

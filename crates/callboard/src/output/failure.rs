@@ -292,6 +292,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
         | Refusal::WorkMoved { .. }
+        | Refusal::TaskChanged { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
@@ -346,6 +347,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
         | Refusal::WorkMoved { .. }
+        | Refusal::TaskChanged { .. }
         | Refusal::AgentAtWork { .. } => "callboard task show ID",
         Refusal::NotApproved { .. } => "callboard approve ID --merge",
         Refusal::JobNotFound { .. } => "callboard job list",

@@ -71,5 +71,6 @@ mod web_mail;
 mod web_plans;
 mod web_record;
 mod web_review;
+mod web_review_forms;
 mod web_settings;
 mod workspaces;

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod branch;
 pub mod card;
 pub mod column;
+pub mod edit;
 pub mod feed;
 pub mod filter;
 pub mod gc;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Checked;
+use super::{Checked, NewCheck};
 use crate::actor::Actor;
 use crate::board::card::{Mode, Terminal};
+use crate::board::edit::EditMark;
 use crate::board::plan::{PlanId, PlannedTask, Todo};
 use crate::board::settings::{BoardSettings, SettingKey};
 use crate::ids::{AttemptId, TaskId};
@@ -69,6 +70,10 @@ pub struct CardUpdate {
     pub base_branch: Option<String>,
     pub parent: Option<Option<TaskId>>,
     pub project: Option<i64>,
+    /// The whole list; each check starts as pending.
+    pub checks: Option<Vec<NewCheck>>,
+    /// The fields as the caller saw them; `None` updates whatever stands.
+    pub shown: Option<EditMark>,
     pub to: Option<Phase>,
     pub checked: Option<Checked>,
     /// As in `TaskTransition`.
@@ -90,10 +95,28 @@ impl CardUpdate {
             base_branch: None,
             parent: None,
             project: None,
+            checks: None,
+            shown: None,
             to: None,
             checked: None,
             work: None,
         }
+    }
+
+    /// The names of the given fields that a mark can tell.
+    pub fn edited(&self) -> Vec<&'static str> {
+        let given = [
+            (self.title.is_some(), "title"),
+            (self.body.is_some(), "body"),
+            (self.priority.is_some(), "priority"),
+            (self.checks.is_some(), "checks"),
+            (self.mode.is_some(), "mode"),
+            (self.criteria.is_some(), "criteria"),
+            (self.agent.is_some(), "agent"),
+            (self.base_branch.is_some(), "base_branch"),
+            (self.parent.is_some(), "parent"),
+        ];
+        given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name).collect()
     }
 }
 

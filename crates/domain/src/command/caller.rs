@@ -50,6 +50,7 @@ impl Command {
             Self::TaskCreateAll(all) => all.iter().any(creates),
             Self::TaskEdit(edit) => edit.checks.as_deref().is_some_and(has_command),
             Self::TaskUpdate(update) => update.checks.as_deref().is_some_and(has_command),
+            Self::CardUpdate(update) => update.checks.as_deref().is_some_and(has_command),
             _ => false,
         }
     }

@@ -26,6 +26,7 @@ impl Refusal {
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
             Self::ReviewDecided { .. } => "REVIEW_DECIDED",
             Self::WorkMoved { .. } => "WORK_MOVED",
+            Self::TaskChanged { .. } => "TASK_CHANGED",
             Self::NotApproved { .. } => "NOT_APPROVED",
             Self::AgentAtWork { .. } => "AGENT_AT_WORK",
             Self::NotAuto { .. } | Self::NotPair { .. } => "TASK_TYPE_MISMATCH",
@@ -137,6 +138,7 @@ impl Refusal {
             | Self::ReviewNotReady { .. }
             | Self::ReviewDecided { .. }
             | Self::WorkMoved { .. }
+            | Self::TaskChanged { .. }
             | Self::NotApproved { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }

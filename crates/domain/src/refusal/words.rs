@@ -73,6 +73,9 @@ impl Refusal {
                 Some(now) => format!("you read commit {read} of {task}; its work is at {now} now"),
                 None => format!("you read commit {read} of {task}; its work cannot be read now"),
             },
+            Self::TaskChanged { task, fields } => {
+                format!("{} of {task} changed after you looked", fields.join(", "))
+            }
             Self::NotApproved { task } => {
                 format!("the settings require an approval before {task} is merged")
             }
@@ -269,6 +272,7 @@ impl Refusal {
             Self::ReviewNotReady { .. } => "request_review puts the task into review",
             Self::ReviewDecided { .. } => "read the review as it stands now, then decide again",
             Self::WorkMoved { .. } => "read the changes since, then decide again",
+            Self::TaskChanged { .. } => "read the task as it stands now, then edit it again",
             Self::NotApproved { .. } => "approve the task first",
             Self::AgentAtWork { .. } => "stop the agent first, or wait until it ends",
             Self::NotAuto { .. } => "set the task's task_type to AUTO first",
@@ -465,6 +469,7 @@ impl Refusal {
             | Self::ReviewNotReady { .. }
             | Self::ReviewDecided { .. }
             | Self::WorkMoved { .. }
+            | Self::TaskChanged { .. }
             | Self::NotApproved { .. }
             | Self::AgentAtWork { .. }
             | Self::NotAuto { .. }

@@ -48,6 +48,22 @@ fn done_waits_for_checks_and_edits_wait_with_it() {
 }
 
 #[test]
+fn an_edit_of_a_field_that_another_person_changed_is_refused() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        bob card A title=b shown=A                  =>
+        ana card A title=c mode=auto shown=A        => TASK_CHANGED
+        ana card A to=review title=c shown=A        => TASK_CHANGED
+        ? A                                         => backlog -
+        ana card A mode=auto shown=A                =>
+        ana card A title=c shown=b                  =>
+        ",
+    );
+}
+
+#[test]
 fn the_start_frees_a_task_and_other_columns_keep_its_holder() {
     table(
         Policy::default(),

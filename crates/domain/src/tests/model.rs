@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::actor::Actor;
 use crate::board::card::{Card, Mode};
+use crate::board::edit::{EditFields, EditMark};
 use crate::board::project::ProjectRoom;
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
@@ -219,6 +220,7 @@ impl Model {
                 to: option("to").map(|word| Phase::parse(&word).expect("a phase")),
                 checked: self.checked(task, &option("ran"), option("tree")),
                 work: option("work"),
+                shown: option("shown").map(|title| self.shown(task, title)),
                 ..CardUpdate::of(task)
             })),
             "discard" => Command::CardRemove { task },
@@ -420,6 +422,12 @@ impl Model {
             }),
             other => panic!("no verb {other}"),
         }
+    }
+
+    /// The task as it is now, but with this title.
+    fn shown(&self, id: TaskId, title: String) -> EditMark {
+        let TaskRows { task, card, body, .. } = &self.rows.tasks[&id];
+        EditMark::of(&EditFields { title, ..EditFields::of(task, card, body) })
     }
 
     /// `0:pass,1:fail`, run on the task as it is now.

@@ -153,6 +153,7 @@ fn examples() -> Vec<Refusal> {
             now: Some((ReviewState::Approved, actor("ana"), Timestamp(0))),
         },
         Refusal::WorkMoved { task: a, read: text("3f2a1c9"), now: Some(text("9ab04e1")) },
+        Refusal::TaskChanged { task: a, fields: vec!["title", "checks"] },
         Refusal::NotApproved { task: a },
         Refusal::AgentAtWork { task: a, agent: actor("bob"), action: ReviewAction::Merge },
         Refusal::NotPair { task: a },

@@ -319,7 +319,9 @@ fn said(error: &EngineError) -> (StatusCode, String) {
                 Refusal::InvalidInput { .. } | Refusal::InvalidSetting { .. } => {
                     StatusCode::BAD_REQUEST
                 }
-                Refusal::ReviewDecided { .. } | Refusal::WorkMoved { .. } => StatusCode::CONFLICT,
+                Refusal::ReviewDecided { .. }
+                | Refusal::WorkMoved { .. }
+                | Refusal::TaskChanged { .. } => StatusCode::CONFLICT,
                 _ => StatusCode::FORBIDDEN,
             };
             (status, refusal.message())

@@ -35,6 +35,7 @@ use super::query::address;
 use super::review::short;
 use super::review_checks::{CheckPanel, CheckTail, checks, tails};
 use super::task_feed::{activity, write_box};
+use super::task_form::{RefusedEdit, edit};
 use super::task_side::{parts, side};
 use super::task_verbs::{Verb, form, verbs_of, why_not};
 use crate::task_name;
@@ -66,7 +67,7 @@ const KEYS: &[(&str, &str)] = &[
 pub(super) struct TaskSeen {
     pub card: CardSeen,
     pub now: Timestamp,
-    epic: Option<Task>,
+    pub epic: Option<Task>,
     /// The tasks of an epic, and whether there are more.
     pub parts: Vec<EpicTask>,
     pub more: bool,
@@ -98,6 +99,8 @@ pub(super) struct TaskSeen {
     pub feed: TaskFeed,
     /// The part of the feed that the reader asked for.
     pub asked: TaskAsked,
+    /// An edit that was refused: its form opens with what was typed.
+    pub refused: Option<RefusedEdit>,
 }
 
 impl TaskSeen {
@@ -264,6 +267,7 @@ async fn seen_as(page: &Page, id: TaskId, asked: TaskAsked) -> Result<TaskSeen, 
         why,
         feed,
         asked,
+        refused: None,
     })
 }
 
@@ -276,9 +280,12 @@ pub(super) async fn shown(
 ) -> Response {
     let task = seen.task();
     let content = html! {
-        @if let Some(words) = fault {
+        @if let Some(versions) = seen.refused.as_ref().and_then(|refused| refused.versions(seen)) {
+            div.pad-top { (versions) }
+        } @else if let Some(words) = fault {
             div.pad-top { (note(Tone::Failed, "warn", &html! { p role="alert" { (words) " Nothing was changed." } })) }
         }
+        @if seen.refused.is_some() { div.box.box-body #edit { (edit(page, seen)) } }
         div.head-row.task-head {
             div #head data-live { (head(seen)) }
             section.acts aria-label="What you can do" {
@@ -566,10 +573,10 @@ fn acts(page: &Page, seen: &TaskSeen) -> Markup {
                 div { @for verb in others { (form(page, seen, verb)) } }
             }
         }
-        @if why_not(page, PersonVerb::Edit).is_none() {
+        @if seen.refused.is_none() && why_not(page, PersonVerb::Edit).is_none() {
             button.button type="button" popovertarget="edit" data-key="e" { (icon("words")) "Edit" kbd { "e" } }
             div.panel #edit popover role="dialog" aria-label="Edit the task" {
-                div.popover-body.stack { h2 { "Edit " (seen.task().name()) } (super::task_form::edit(seen)) }
+                div.popover-body.stack { h2 { "Edit " (seen.task().name()) } (edit(page, seen)) }
             }
         }
     }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use axum::Form;
 use axum::extract::Path;
 use axum::response::Response;
+use callboard_domain::board::edit::check_line;
 use callboard_domain::command::{NewCheck, Start, TaskEdit, TerminalStart};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::rights::PersonVerb;
-use callboard_domain::task::{Check, CheckKind};
+use callboard_domain::task::Check;
 use callboard_engine::context::OpContext;
 use callboard_engine::{EngineError, WorkWish};
 use maud::{Markup, html};
@@ -20,6 +21,7 @@ use serde::Deserialize;
 
 use super::parts::icon;
 use super::task::{TaskSeen, found, seen, shown};
+use super::task_form::{RefusedEdit, update};
 use super::{Page, Screen, done, said};
 
 /// How long a form waits for the checks of a task before it says that they run.
@@ -269,13 +271,19 @@ pub(super) struct VerbForm {
     #[serde(default)]
     result: String,
     #[serde(default)]
-    title: String,
+    pub title: String,
     #[serde(default)]
-    body: String,
+    pub priority: Option<u16>,
+    pub body: Option<String>,
+    pub checks: Option<String>,
+    pub mode: Option<String>,
+    pub criteria: Option<String>,
+    pub executor: Option<String>,
+    pub base: Option<String>,
+    pub epic: Option<String>,
+    /// The mark of the fields that the form of an edit showed.
     #[serde(default)]
-    checks: String,
-    #[serde(default)]
-    priority: Option<u16>,
+    pub shown: String,
 }
 
 impl VerbForm {
@@ -309,8 +317,9 @@ pub(super) async fn act(
         Ok(words) if !form.next.is_empty() => done(&form.next, &words),
         Ok(words) => done(&format!("/tasks/{text}"), &words),
         Err(error) => match seen(&page, id).await {
-            Ok(seen) => {
+            Ok(mut seen) => {
                 let (status, words) = said(&error);
+                seen.refused = (verb == "edit").then(|| RefusedEdit::of(form, &error));
                 shown(&page, status, &seen, Some(&words)).await
             }
             Err(_) => page.failure(Screen::Board, &error).await,
@@ -395,7 +404,10 @@ pub(super) async fn carry_out(
             "The task is open again.".into()
         }
         "edit" => {
-            engine.task_edit(&op, edited(page, &op, id, form).await?).await?;
+            let Some(update) = update(page, &op, id, form).await? else {
+                return Ok("Nothing was changed: the form has the fields of the task.".into());
+            };
+            engine.card_update(&op, update).await?;
             "Saved.".into()
         }
         "remove" => {
@@ -462,25 +474,6 @@ fn unchanged(task: TaskId) -> TaskEdit {
     TaskEdit { task, title: None, body: None, priority: None, checks: None }
 }
 
-/// The fields that differ from the task. New checks lose their results, so equal ones are left alone.
-async fn edited(
-    page: &Page,
-    op: &OpContext,
-    id: TaskId,
-    form: &VerbForm,
-) -> Result<TaskEdit, EngineError> {
-    let record = page.engine.task_get(op, id).await?.it;
-    let (body, checks) = (plain(&form.body), plain(&form.checks));
-    let checks_differ = checks.trim() != check_lines(&record.task.checks).trim();
-    Ok(TaskEdit {
-        title: Some(form.title.clone()).filter(|title| *title != record.task.title),
-        body: Some(body).filter(|body| *body != record.body),
-        priority: form.priority.filter(|priority| *priority != record.task.priority),
-        checks: checks_differ.then(|| new_checks(&checks)),
-        ..unchanged(id)
-    })
-}
-
 /// One check a line.
 pub(super) fn new_checks(lines: &str) -> Vec<NewCheck> {
     lines.lines().filter(|line| !line.trim().is_empty()).map(NewCheck::of_line).collect()
@@ -488,9 +481,5 @@ pub(super) fn new_checks(lines: &str) -> Vec<NewCheck> {
 
 /// The checks as `new_checks` reads them.
 pub(super) fn check_lines(checks: &[Check]) -> String {
-    let line = |check: &Check| match &check.kind {
-        CheckKind::Command { cmd, .. } => cmd.clone(),
-        CheckKind::Manual => format!("manual: {}", check.desc),
-    };
-    checks.iter().map(line).collect::<Vec<_>>().join("\n")
+    checks.iter().map(check_line).collect::<Vec<_>>().join("\n")
 }

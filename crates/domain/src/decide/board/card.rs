@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::board::branch::is_branch_name;
 use crate::board::card::{Card, Mode};
+use crate::board::edit::EditFields;
 use crate::command::CardUpdate;
 use crate::decide::draft::Draft;
 use crate::decide::input;
@@ -16,6 +17,7 @@ use crate::limits::*;
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::Refusal;
 use crate::refusal::found::{AsParent, OrNotFound as _, Sought as _};
+use crate::task::Check;
 use crate::task::attempt::{AttemptEnd, AttemptKind};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -41,6 +43,11 @@ pub(crate) fn card_update(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, update.task, now)?;
+    if let Some(shown) = &update.shown {
+        let body = draft.subject.body.as_deref().unwrap_or_default();
+        let stands = EditFields::of(&draft.task, &draft.card, body);
+        shown.judge(update.task, &stands, &update.edited())?;
+    }
     let fields = Fields::judge(update)?;
     judge_place(world, update)?;
     let to = match update.to.filter(|to| !same_column(*to, draft.task.phase)) {
@@ -152,6 +159,7 @@ struct Fields {
     agent: Option<Option<String>>,
     base_branch: Option<Option<String>>,
     terminal: Option<Option<crate::board::card::Terminal>>,
+    checks: Option<Vec<Check>>,
 }
 
 impl Fields {
@@ -165,6 +173,7 @@ impl Fields {
             agent: named("agent_backend", update.agent.as_ref())?,
             base_branch: update.base_branch.as_ref().map(branch).transpose()?,
             terminal: update.terminal,
+            checks: update.checks.as_deref().map(input::checks).transpose()?,
         })
     }
 
@@ -187,6 +196,10 @@ impl Fields {
         if let Some(priority) = self.priority {
             note(draft.task.priority != priority, "priority");
             draft.task.priority = priority;
+        }
+        if let Some(checks) = self.checks {
+            note(true, "checks");
+            draft.task.checks = checks;
         }
         let card = &mut draft.card;
         if let Some(criteria) = self.criteria {

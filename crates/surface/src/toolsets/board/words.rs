@@ -310,6 +310,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
         | Refusal::WorkMoved { .. }
+        | Refusal::TaskChanged { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::DependencyCycle { .. }

@@ -133,6 +133,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
         | Refusal::WorkMoved { .. }
+        | Refusal::TaskChanged { .. }
         | Refusal::AgentState { .. }
         | Refusal::MergeConflict { .. }
         | Refusal::NotApproved { .. }

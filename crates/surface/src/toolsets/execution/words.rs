@@ -211,6 +211,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ReviewNotReady { .. }
         | Refusal::ReviewDecided { .. }
         | Refusal::WorkMoved { .. }
+        | Refusal::TaskChanged { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
