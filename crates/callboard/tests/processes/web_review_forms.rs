@@ -19,6 +19,34 @@ fn add(folder: &Path, flags: &[&str]) -> String {
 }
 
 #[test]
+fn a_removal_of_many_cards_asks_first_and_leads_back_to_the_board_as_it_was() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let [one, two] = ["Go <b>", "Go too"].map(|title| add(folder.path(), &[title]));
+    let here = "/board?q=go&group=epic";
+    let page = site.get(here).text;
+    assert_eq!(fields(&page, "next"), [here, here], "{page}");
+    let send = |more: &[(&str, &str)]| {
+        let form = [("once", "k"), ("next", here), ("task", &*one), ("task", &*two)];
+        site.post("/board/bulk", HERE, &[&form[..], more].concat())
+    };
+    let moved = send(&[("verb", "later")]);
+    assert_eq!((moved.status, &*moved.to), (303, here), "{}", moved.text);
+    assert_eq!(send(&[("verb", "")]).to, here);
+    let asks = send(&[("verb", "remove")]);
+    assert_eq!(asks.status, 200, "{}", asks.text);
+    assert!(asks.text.contains("Remove these 2 tasks?"), "{}", asks.text);
+    assert!(asks.text.contains("Go &lt;b&gt;") && asks.text.contains("Go too"), "{}", asks.text);
+    assert!(
+        cli(folder.path(), &["task", "show", &one])["id"].is_string(),
+        "nothing is removed yet"
+    );
+    let gone = send(&[("verb", "remove"), ("sure", "1")]);
+    assert_eq!((gone.status, &*gone.to), (303, here), "{}", gone.text);
+    assert_eq!(cli(folder.path(), &["task", "list"])["items"], serde_json::json!([]));
+}
+
+#[test]
 fn two_people_who_edit_one_task_are_told_both_versions() {
     let folder = board();
     let site = Site::of(folder.path()).opened(folder.path());

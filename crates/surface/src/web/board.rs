@@ -1,6 +1,5 @@
 //! The board: every open task in five columns, each with the reason why it waits.
 
-use axum::Form;
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -9,6 +8,7 @@ use callboard_domain::board::filter::FilterText;
 use callboard_domain::board::view::BoardView;
 use callboard_domain::board::why::{Why, WhyGlyph, WhyPart};
 use callboard_domain::policy::Phase;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::attempt::AttemptKind;
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::EpicProgress;
@@ -19,15 +19,15 @@ use callboard_engine::{
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::Page;
+use super::board_bulk::{bulk_form, may_tick, menu_form};
 use super::frame::{Screen, View};
 use super::parts::{
     Choice, State, Tone, actor, age, empty, filter_field, filter_terms, icon, lease, pips, tabs,
     task_link,
 };
 use super::query::address;
-use super::task::found;
-use super::task_verbs::{Verb, VerbForm, carry_out};
-use super::{Page, done, said};
+use super::task_verbs::{Verb, why_not};
 
 const KEYS: &[(&str, &str)] = &[
     ("j k", "next and previous card"),
@@ -38,8 +38,6 @@ const KEYS: &[(&str, &str)] = &[
     (".", "menu of the card"),
     ("f", "filter"),
 ];
-/// The most tasks that one form changes.
-const BULK_MAX: usize = 50;
 /// How many epics the filter offers.
 const EPICS_OFFERED: usize = 20;
 
@@ -211,27 +209,12 @@ fn bar(
                 a href=(asked.with(|next| next.projects = if asked.projects == "all" { String::new() } else { "all".into() })) {
                     @if asked.projects == "all" { "This project" } @else { "All projects" }
                 }
-                @if page.acts() { (bulk_form(page)) (menu_form(page)) }
+                @if page.acts() {
+                    @let here = asked.with(|_| {});
+                    (bulk_form(page, &here)) (menu_form(page, &here))
+                }
             }
             @for hint in &filter.hints { p.filter-hint { (hint.message()) } }
-        }
-    }
-}
-
-/// The form that acts on every card whose box is ticked.
-fn bulk_form(page: &Page) -> Markup {
-    html! {
-        form.row #bulk method="post" action="/board/bulk" {
-            input type="hidden" name="once" value=(page.engine.fresh_id());
-            select.input name="verb" aria-label="With the ticked cards" {
-                option value="" { "With the ticked cards" }
-                option value="sooner" { "Sooner" }
-                option value="later" { "Later" }
-                option value="run" { "Start agents" }
-                option value="release" { "Take back" }
-                option value="remove" { "Remove" }
-            }
-            button.button.button-small { "Do" }
         }
     }
 }
@@ -439,9 +422,13 @@ fn card_of(page: &Page, card: &BoardCard, now: Timestamp) -> Markup {
                 }
                 @if page.acts() {
                     div.tools.above {
-                        input type="checkbox" form="bulk" name="task" value=(task.name())
-                            aria-label={ "Tick " (task.name()) };
-                        (menu(card))
+                        @if may_tick(page) {
+                            input type="checkbox" form="bulk" name="task" value=(task.name())
+                                aria-label={ "Tick " (task.name()) };
+                        }
+                        @if task.phase == Phase::Review || why_not(page, PersonVerb::Write).is_none() {
+                            (menu(page, card))
+                        }
                     }
                 }
             }
@@ -468,13 +455,16 @@ fn closed(card: &BoardCard, now: Timestamp) -> Markup {
     }
 }
 
-/// The verbs of a card. The buttons of all cards belong to one form, so that a card stays small.
-fn menu(card: &BoardCard) -> Markup {
+/// The verbs of a card that the reader may use. The buttons of all cards belong to one form, so that a card stays small.
+fn menu(page: &Page, card: &BoardCard) -> Markup {
     let task = &card.task;
     // An agent that connected by itself has no process that the board could end.
     let is_ours = card.newest.as_ref().is_some_and(|newest| newest.kind == AttemptKind::Job);
     let item = |verb: Verb, key: Option<&str>| {
         let (path, _, words) = verb.words();
+        if why_not(page, verb.needs()).is_some() {
+            return html! {};
+        }
         html! { button form="card" formaction={ "/tasks/" (task.name()) "/" (path) } data-row-key=[key] { (words) } }
     };
     html! {
@@ -490,18 +480,10 @@ fn menu(card: &BoardCard) -> Markup {
                 @else if task.phase == Phase::Review {
                     a href={ "/tasks/" (task.name()) "/review" } data-row-key="r" { "Open review" }
                 }
-                a href={ "/tasks/" (task.name()) "#write-text" } { "Write to its agent" }
+                @if why_not(page, PersonVerb::Write).is_none() {
+                    a href={ "/tasks/" (task.name()) "#write-text" } { "Write to its agent" }
+                }
             }
-        }
-    }
-}
-
-/// The form of the menus of all cards.
-fn menu_form(page: &Page) -> Markup {
-    html! {
-        form #card method="post" action="/board/bulk" {
-            input type="hidden" name="once" value=(page.engine.fresh_id());
-            input type="hidden" name="next" value="/board";
         }
     }
 }
@@ -534,39 +516,4 @@ pub(super) fn why_line(why: &Why) -> Markup {
             } } }
         }
     }
-}
-
-/// Acts on every ticked card.
-pub(super) async fn bulk(page: Page, Form(fields): Form<Vec<(String, String)>>) -> Response {
-    let value =
-        |name: &str| fields.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value);
-    let verb = value("verb").to_owned();
-    let names: Vec<&String> = fields
-        .iter()
-        .filter(|(name, _)| name == "task")
-        .map(|(_, value)| value)
-        .take(BULK_MAX)
-        .collect();
-    if names.is_empty() || !["sooner", "later", "run", "release", "remove"].contains(&verb.as_str())
-    {
-        return done("/board", "Nothing was changed: tick cards and choose what to do with them.");
-    }
-    let (mut changed, mut refused) = (0, Vec::new());
-    for name in &names {
-        let form = VerbForm::keyed(value("once").to_owned());
-        let acted = match found(&page, name).await {
-            Ok(id) => carry_out(&page, id, &verb, &form).await,
-            Err(error) => Err(error),
-        };
-        match acted {
-            Ok(_) => changed += 1,
-            Err(error) => refused.push(format!("{name}: {}", said(&error).1)),
-        }
-    }
-    let tasks = if changed == 1 { "task was" } else { "tasks were" };
-    let mut words = format!("{changed} {tasks} changed.");
-    if let Some(first) = refused.first() {
-        words.push_str(&format!(" {} refused; {first}", refused.len()));
-    }
-    done("/board", &words)
 }

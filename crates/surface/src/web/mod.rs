@@ -10,6 +10,7 @@ mod agents;
 mod assets;
 mod audit;
 mod board;
+mod board_bulk;
 mod chart;
 mod confirm;
 mod decisions;
@@ -161,7 +162,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/", get(inbox::show))
         .route("/inbox/snooze", post(inbox::snooze))
         .route("/board", get(board::show))
-        .route("/board/bulk", post(board::bulk))
+        .route("/board/bulk", post(board_bulk::bulk))
         .route("/tasks/new", get(task_new::new).post(task_new::create))
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/review", get(review::show))

@@ -88,7 +88,7 @@ impl Verb {
 
 impl Verb {
     /// The verb in the table of rights.
-    fn needs(self) -> PersonVerb {
+    pub fn needs(self) -> PersonVerb {
         match self {
             Self::Run | Self::Stop | Self::Release => PersonVerb::RunAgent,
             Self::Tell | Self::Note => PersonVerb::Write,
