@@ -4,7 +4,18 @@
 use std::path::Path;
 
 use crate::peer::board;
+use crate::story::Shop;
+use crate::tokens::token;
 use crate::web::{HERE, Site, cli};
+
+/// Commits more files than a page has at once.
+const MANY: &str = "cat > /dev/null
+for n in $(seq 101 250); do printf 'one\\ntwo %s\\n' $n > file-$n.txt; done
+seq 4000 > long.txt
+git add -A && git commit -qm work || exit 4
+echo 'They are written.'
+echo '<complete/>'
+";
 
 /// The values of the hidden fields with this name, the first one first.
 fn fields(page: &str, name: &str) -> Vec<String> {
@@ -13,9 +24,108 @@ fn fields(page: &str, name: &str) -> Vec<String> {
     page.split(&start).skip(1).map(value).collect()
 }
 
+/// The part of a page between its first form of a comment and the end of that form.
+fn comment_form(page: &str) -> &str {
+    let (_, form) =
+        page.split_once("id=\"comment\"").unwrap_or_else(|| panic!("no form in {page}"));
+    form.split("</form>").next().unwrap()
+}
+
 fn add(folder: &Path, flags: &[&str]) -> String {
     let added = cli(folder, &[&["task", "add"], flags].concat());
     added["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_comment_is_written_on_any_file_of_a_long_change() {
+    let shop = Shop::open(MANY);
+    let folder = shop.board.path();
+    let mut site = Site::of(folder).opened(folder);
+    let id = add(folder, &["Write many files"]);
+    shop.runs(shop.run(&id));
+    let path = format!("/tasks/{id}/review");
+    let whole = site.get(&path).text;
+    assert!(whole.contains("attempt 1, fence 1") && whole.contains("round 1"), "{whole}");
+    assert!(!whole.contains("id=\"f-last\"") && !whole.contains("data-path=\"file-250.txt\""));
+
+    for (file, place) in [("file-101.txt", "R2-2"), ("file-250.txt", "R2-2"), ("long.txt", "R9")] {
+        let asked = format!("{path}?ws=0&view=split&comment={file}:{place}");
+        let page = site.get(&asked).text;
+        let form = comment_form(&page);
+        assert!(form.contains(&format!("<code>{file}</code>")), "{form}");
+        let next = fields(form, "next").remove(0);
+        assert!(next.contains("?view=split&ws=0"), "{next}");
+        let draft = fields(form, "draft").remove(0);
+        assert!(next.ends_with(&format!("#draft-{draft}")), "{next}");
+        let place = format!("{file}:{place}");
+        let kept = site.post(
+            &format!("{path}/draft"),
+            HERE,
+            &[("draft", &*draft), ("place", &*place), ("next", &*next), ("text", "Why two?")],
+        );
+        assert_eq!((kept.status, &*kept.to), (303, &*next), "{}", kept.text);
+        let shown = site.get(next.split('#').next().unwrap()).text;
+        assert!(shown.contains(&format!("id=\"draft-{draft}\"")), "{file}: {shown}");
+        let cancel = form.split("Cancel").next().unwrap().rsplit("href=\"").next().unwrap();
+        assert!(cancel.contains("view=split&amp;ws=0") && cancel.contains("#f-"), "{cancel}");
+    }
+    // The form of a comment is not folded away with a file that was viewed.
+    let tick = fields(&whole, "blob").remove(0);
+    let viewed = [("path", "file-101.txt"), ("blob", &*tick)];
+    assert_eq!(site.post(&format!("{path}/viewed"), HERE, &viewed).status, 303);
+    for (asked, details) in [("", "<details>"), (":R1", "<details open>")] {
+        let page = site.get(&format!("{path}?comment=file-101.txt{asked}")).text;
+        let file = page.split("data-path=\"file-101.txt\"").nth(1).expect("the file");
+        let file = file.split("<summary>").next().unwrap();
+        assert!(file.contains(details), "{file}");
+    }
+    // A comment that is refused keeps its words.
+    let place = "file-250.txt:R2-2";
+    let long = format!("Too long {}", "x".repeat(5_000));
+    let form = [("place", place), ("next", &*format!("{path}?ws=0")), ("text", &*long)];
+    let refused = site.post(&format!("{path}/draft"), HERE, &form);
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert!(comment_form(&refused.text).contains("Too long xxx"), "{}", refused.text);
+    let elsewhere = [("place", place), ("next", "//evil.example"), ("text", "Why?")];
+    let kept = site.post(&format!("{path}/draft"), HERE, &elsewhere);
+    assert_eq!((kept.status, &*kept.to), (303, "/"), "{}", kept.text);
+
+    site.cookie.push_str("; callboard_flash=");
+    assert!(!site.get(&path).text.contains("class=\"flash\""), "a flash without words");
+}
+
+#[test]
+fn a_viewer_reads_a_review_and_finds_the_reasons_beside_disabled_verbs() {
+    let shop = Shop::open(MANY);
+    let folder = shop.board.path();
+    let site = Site::of(folder).opened(folder);
+    let id = add(folder, &["Write many files"]);
+    shop.runs(shop.run(&id));
+    let (_, viewer) = token(folder, &["--actor", "human:vi", "--profile", "viewer"]);
+    let site = site.with(&viewer);
+    let path = format!("/tasks/{id}/review");
+    let page = site.get(&path);
+    assert_eq!(page.status, 200, "{}", page.text);
+    assert!(page.text.contains("needs operator, you are viewer"), "{}", page.text);
+    assert!(page.text.contains("data-path=\"file-101.txt\""), "{}", page.text);
+    assert!(!page.text.contains("?comment=") && !page.text.contains("data-comments"));
+    let asked = site.get(&format!("{path}?comment=file-101.txt:R2-2")).text;
+    assert!(!asked.contains("id=\"comment\""), "{asked}");
+
+    let reason = "needs pair_worker, you are viewer";
+    let board = site.get("/board").text;
+    let new_task = format!("disabled title=\"{reason}\"");
+    assert!(
+        board.contains(&new_task) && !board.contains("href=\"/tasks/new\" data-key"),
+        "{board}"
+    );
+    assert!(!board.contains("type=\"checkbox\""), "nothing can be done with ticked cards: {board}");
+    assert!(board.contains(&format!("<span class=\"faint\">{reason}</span>")), "{board}");
+    let form = site.get("/tasks/new").text;
+    assert!(
+        form.contains(&format!("A new task {reason}")) && !form.contains("id=\"body\""),
+        "{form}"
+    );
 }
 
 #[test]

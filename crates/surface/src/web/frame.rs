@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use callboard_domain::event::EventName;
+use callboard_domain::rights::PersonVerb;
 use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{BoardProjects, EngineError, NavCounts, ProjectSeen};
 use maud::{DOCTYPE, Markup, html};
@@ -10,6 +11,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::events::concerned;
 use super::inbox;
 use super::parts::{actor, icon};
+use super::task_verbs::why_not;
 use super::{CONTENT_POLICY, Page, REFERRER_POLICY, cookie_of, flash};
 use crate::http::SignIn;
 
@@ -336,9 +338,10 @@ impl Page {
                     @if self.seen.is_some() {
                         button.live type="button" title="Pause or resume updates" data-key="p" { span { (self.as_of()) } }
                     }
-                    @if self.acts() {
-                        a.button.button-main href="/tasks/new" data-key="n" { (icon("plus")) span { "New task" } kbd { "n" } }
-                    }
+                    @if self.acts() { @match why_not(self, PersonVerb::Write) {
+                        Some(why) => button.button type="button" disabled title=(why) { (icon("plus")) span { "New task" } },
+                        None => a.button.button-main href="/tasks/new" data-key="n" { (icon("plus")) span { "New task" } kbd { "n" } },
+                    } }
                 }
             }
         }

@@ -45,6 +45,7 @@ mod review_checks;
 mod review_diff;
 mod review_merge;
 mod review_panels;
+mod review_refused;
 mod review_verbs;
 mod search;
 mod settings;
@@ -294,7 +295,8 @@ fn cookie_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 /// The words about the form that led to this page.
 fn flash(headers: &HeaderMap) -> Option<String> {
     let kept = cookie_of(headers, "callboard_flash")?;
-    percent_decode_str(kept).decode_utf8().ok().map(|words| words.chars().take(300).collect())
+    let words = percent_decode_str(kept).decode_utf8().ok().filter(|words| !words.is_empty())?;
+    Some(words.chars().take(300).collect())
 }
 
 /// Redirects to a page, which then says these words once.

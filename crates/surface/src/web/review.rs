@@ -2,10 +2,8 @@
 //! with comments that go back as one message.
 
 use axum::extract::{Path, Query};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use callboard_domain::actor::Actor;
-use callboard_domain::board::card::ReviewState;
 use callboard_domain::decide::MergeWaits;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
@@ -15,6 +13,7 @@ use callboard_domain::review::merging::MergeOutcome;
 use callboard_domain::review::range::CommitRange;
 use callboard_domain::review::verdict::VerdictMark;
 use callboard_domain::review::{LastLook, ViewedFile, judge_object};
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::{ChangesQuery, PatchWish, WorkCommit, WorktreeFault};
@@ -25,30 +24,33 @@ use callboard_engine::{
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::Page;
 use super::frame::{Screen, View};
-use super::parts::{State, Tone, actor, ago, note, span};
+use super::parts::{State, Tone, actor, note, span};
 use super::query::{address, encoded};
 use super::review_bar::decide;
 use super::review_checks::{CheckTail, tails};
-use super::review_diff::diff_of;
+use super::review_diff::{diff_of, place_of};
 use super::review_merge::merge_lines;
 use super::review_panels::panels;
 use super::review_verbs::ReviewForm;
 use super::task::found;
-use super::{Page, said};
+use super::task_verbs::why_not_on;
 
 const KEYS: &[(&str, &str)] = &[
     ("] [", "next and previous file"),
     ("} {", "next and previous hunk"),
     ("j k", "next and previous line"),
+    ("x", "fold the file"),
+    ("u", "next review"),
     ("c", "comment on the line"),
     ("v", "viewed, and the next file"),
-    ("x", "fold the file"),
     ("a", "approve"),
     ("b", "send back"),
     ("m", "merge"),
-    ("u", "next review"),
 ];
+/// How many of the keys only read. Merged work has no others.
+const READING_KEYS: usize = 5;
 
 /// How many tasks the confirmation of a merge names.
 const WAITERS_SHOWN: usize = 5;
@@ -88,9 +90,23 @@ pub(super) struct ReviewAsked {
     /// The number of the first file that is shown; without it the first of all.
     #[serde(default)]
     pub from: Option<usize>,
+    /// The words of a comment that was refused.
+    #[serde(skip)]
+    pub words: String,
 }
 
 impl ReviewAsked {
+    /// The page that the form of a review stood on.
+    pub fn of_form(verb: &str, form: &ReviewForm) -> Self {
+        let uri = form.next.parse::<Uri>().ok();
+        let asked = uri.and_then(|uri| Query::<Self>::try_from_uri(&uri).ok());
+        let asked = asked.map(|Query(asked)| asked).unwrap_or_default();
+        match verb {
+            "draft" => Self { comment: form.place.clone(), words: form.text.clone(), ..asked },
+            _ => asked,
+        }
+    }
+
     /// The commit since which changes are shown; `None` for all of the work.
     fn since<'a>(&'a self, look: Option<&'a LastLook>) -> Option<&'a str> {
         match &*self.since {
@@ -131,6 +147,18 @@ impl ReviewAsked {
         ];
         fields.into_iter().filter(|(_, value)| !value.is_empty()).collect()
     }
+
+    /// The query of the page as it is shown, without the form of a comment.
+    fn own(&self) -> String {
+        let number = |number: Option<usize>| number.map(|it| it.to_string()).unwrap_or_default();
+        let context = number(self.context.map(|lines| lines as usize));
+        let places =
+            [("file", self.file.clone()), ("context", context), ("from", number(self.from))];
+        let places = places.iter().map(|(name, value)| (*name, value.as_str()));
+        let places: Vec<_> = places.filter(|(_, value)| !value.is_empty()).collect();
+        let kept = self.kept();
+        if kept.is_empty() && places.is_empty() { String::new() } else { address(&kept, &places) }
+    }
 }
 
 /// Everything that the page shows.
@@ -142,6 +170,12 @@ pub(super) struct Reviewing {
     pub sent: ReviewComments,
     viewed: Vec<ViewedFile>,
     pub look: Option<LastLook>,
+    /// How many files changed since that look; `None` where git cannot tell.
+    pub since_look: Option<usize>,
+    /// Whether the reader may write comments.
+    pub may_write: bool,
+    /// The address of the page as it is shown, to which its forms lead back.
+    pub here: String,
     /// The state of the files, read before the changes.
     tree: Option<String>,
     /// The exact text of a rejection with the drafts, without the reviewer's own words.
@@ -202,12 +236,19 @@ impl Reviewing {
                 input type="hidden" name="head" value=(head);
                 @if let Some(tree) = &self.tree { input type="hidden" name="tree" value=(tree); }
             }
+            input type="hidden" name="next" value=(self.here);
             input type="hidden" name="seen" value=(VerdictMark::of(self.seen.card.card.review.as_ref()));
         }
     }
 
     pub fn address(&self) -> String {
         format!("/tasks/{}/review", self.task().name())
+    }
+
+    /// The state of the files that the page shows. The bar with the verdicts is live and the changes are not, so the
+    /// script puts these marks into the forms of the bar.
+    pub fn shown_tree(&self) -> Option<&str> {
+        self.head().and(self.tree.as_deref())
     }
 }
 
@@ -233,7 +274,12 @@ pub(super) async fn show(
     }
 }
 
-async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Reviewing, EngineError> {
+/// Everything that the page shows. A comment on a file beyond the first window chooses the window of that file.
+async fn reviewing(
+    page: &Page,
+    id: TaskId,
+    asked: &mut ReviewAsked,
+) -> Result<Reviewing, EngineError> {
     let op = page.op();
     let seen = page.engine.review_get(&op, id).await?;
     let (seen, now) = (seen.it, seen.now);
@@ -254,7 +300,7 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         None => (asked.since(look.as_ref()).map(str::to_owned), None),
     };
     let merging = page.engine.merge_seen(&op, id)?.filter(|merge| is_news(merge, &seen));
-    let query = ChangesQuery {
+    let mut query = ChangesQuery {
         since,
         until,
         ignore_space: asked.ws == "0",
@@ -262,23 +308,34 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
         patch,
         texts: true,
     };
-    let (changes, overlaps) = tokio::join!(
+    let since_look = look.as_ref().filter(|_| seen.merged_as().is_none());
+    let since_look = since_look
+        .map(|look| ChangesQuery { since: Some(look.head.clone()), ..ChangesQuery::default() });
+    let (mut changes, since_look, overlaps) = tokio::join!(
         page.engine.review_changes(&op, &seen, &query),
+        async { page.engine.review_changes(&op, &seen, since_look.as_ref()?).await.ok() },
         page.engine.review_overlaps(&op, &seen)
     );
+    if let Some(patch) = changes.as_deref().ok().and_then(|parts| beyond(parts, asked)) {
+        query.patch = patch;
+        changes = page.engine.review_changes(&op, &seen, &query).await;
+    }
     let changes = match changes {
         Ok(changes) => Ok(changes),
         Err(fault) => Err(fault.of_worktree()?),
     };
+    let since_look =
+        since_look.map(|parts| parts.iter().map(|part| part.changes.files.len()).sum());
     let overlaps = overlaps?;
     let sent = page.engine.review_comments_list(&op, id).await?;
     let viewed = page.engine.review_viewed_list(&op, id).await?;
-    let drafts = match page.acts() {
+    let may_write = page.acts() && why_not_on(page, PersonVerb::Write, id).is_none();
+    let drafts = match may_write {
         true => page.engine.review_drafts_now(&op, id).await?,
         false => Vec::new(),
     };
     let rejection = Rejection { with_drafts: true, ..Rejection::of(String::new(), Phase::Working) };
-    let preview = match drafts.is_empty() {
+    let preview = match drafts.is_empty() || why_not_on(page, PersonVerb::SendBack, id).is_some() {
         true => String::new(),
         false => page.engine.review_reject_preview(&op, id, &rejection).await?,
     };
@@ -287,7 +344,11 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
     let waits = page.engine.merge_waits(&op, &seen.card, tree.as_deref()).await?;
     let mut lets_start = page.engine.task_waiters(&op, id, WAITERS_SHOWN).await?;
     lets_start.retain(|task| task.open_deps == 1);
+    let here = format!("/tasks/{}/review{}", seen.card.record.task.name(), asked.own());
     Ok(Reviewing {
+        since_look,
+        may_write,
+        here,
         seen,
         now,
         changes,
@@ -308,6 +369,28 @@ async fn reviewing(page: &Page, id: TaskId, asked: &ReviewAsked) -> Result<Revie
     })
 }
 
+/// The patch with the file of a comment that the first patch leaves out: the window that begins with it, or a file too
+/// long for every window by itself.
+fn beyond(parts: &[WorkspaceChanges], asked: &mut ReviewAsked) -> Option<PatchWish> {
+    if !asked.file.is_empty() {
+        return None;
+    }
+    let (path, ..) = place_of(&asked.comment)?;
+    let all = parts.iter().find_map(|part| {
+        let inner = path.strip_prefix(&part.below)?;
+        let at = part.changes.files.iter().position(|file| file.path == inner)?;
+        Some((at, &part.changes.files[at]))
+    });
+    let (at, file) = all.filter(|(_, file)| !file.is_in_patch)?;
+    let lines = file.lines.map_or(0, |(added, removed)| added + removed);
+    if lines > WINDOW_LINES {
+        asked.file.clone_from(&path);
+        return Some(PatchWish::File(path));
+    }
+    asked.from = Some(at);
+    Some(PatchWish::Page { from: at, files_max: WINDOW_FILES, lines_max: WINDOW_LINES })
+}
+
 /// Whether the end of a merge still says something: a failure is over once the task went on or got another verdict.
 fn is_news(merge: &MergeSeen, seen: &ReviewSeen) -> bool {
     let (task, review) = (&seen.card.record.task, seen.card.card.review.as_ref());
@@ -321,7 +404,7 @@ fn is_news(merge: &MergeSeen, seen: &ReviewSeen) -> bool {
 }
 
 /// The page of a review. `fault` is the note about a form that was refused.
-async fn shown(
+pub(super) async fn shown(
     page: &Page,
     id: TaskId,
     asked: &ReviewAsked,
@@ -329,14 +412,14 @@ async fn shown(
     fault: impl FnOnce(&Reviewing) -> Option<Markup>,
 ) -> Response {
     let (mut asked, mut status, mut bad_range) = (asked.clone(), status, None);
-    let found = match reviewing(page, id, &asked).await {
+    let found = match reviewing(page, id, &mut asked).await {
         // A range that is no part of the work: all of the work stands below the reason.
         Err(EngineError::Refused(refusal @ Refusal::InvalidInput { .. }))
             if !asked.range.is_empty() =>
         {
             asked.range.clear();
             (status, bad_range) = (StatusCode::BAD_REQUEST, Some(refusal.message()));
-            reviewing(page, id, &asked).await
+            reviewing(page, id, &mut asked).await
         }
         found => found,
     };
@@ -364,7 +447,7 @@ async fn shown(
     let here = (reviewing.address(), "Review".into());
     view.trail = vec![path, (format!("/tasks/{name}"), name.clone()), here];
     view.facts = place(&reviewing);
-    view.keys = KEYS;
+    view.keys = if reviewing.seen.merged_as().is_some() { &KEYS[..READING_KEYS] } else { KEYS };
     let twin = format!("callboard review {name}");
     view.twin = &twin;
     view.script = Some("/js/review.js");
@@ -393,15 +476,14 @@ fn head(reviewing: &Reviewing) -> Markup {
         (added + plus, removed + minus)
     });
     let newest = reviewing.seen.card.record.newest.as_ref();
-    let rounds =
-        reviewing.sent.comments.iter().map(|comment| comment.sent.round).max().unwrap_or(0);
+    let review = reviewing.seen.card.card.review.as_ref();
     html! {
         div.head {
             h1 { bdi { (task.title) } }
             div.dots {
                 (State::of(task).badge())
-                @if let Some(attempt) = newest { (actor(&attempt.actor)) span { "fence " (attempt.fence) } }
-                @if rounds > 0 { span { "round " (rounds + 1) } }
+                @if let Some(attempt) = newest { (actor(&attempt.actor)) span { "attempt " (attempt.fence) ", fence " (attempt.fence) } }
+                @if let Some(review) = review { span { "round " (review.rounds + 1) } }
                 @if let Some(part) = part {
                     span { @if let Some(worktree) = &part.part.worktree { code { (worktree.branch) } } " into " code { (part.part.target) } }
                 }
@@ -430,115 +512,6 @@ fn moved_line(reviewing: &Reviewing) -> Markup {
                     a href={ (reviewing.address()) (since.unwrap_or_default()) } { "Show what is new" }
                 }
             }))
-        }
-    }
-}
-
-/// The page again with the reason why nothing changed.
-pub(super) async fn refused(
-    page: &Page,
-    id: TaskId,
-    (verb, form): (&str, &ReviewForm),
-    error: &EngineError,
-) -> Response {
-    let mut asked = ReviewAsked::default();
-    match error {
-        EngineError::Refused(Refusal::ReviewDecided { saw, now, .. }) => {
-            let note =
-                |reviewing: &Reviewing| Some(decided(page, reviewing, (verb, form), (*saw, now)));
-            shown(page, id, &asked, StatusCode::CONFLICT, note).await
-        }
-        EngineError::Refused(Refusal::WorkMoved { read, now, .. }) => {
-            asked.since.clone_from(read);
-            let heads = (read.as_str(), now.as_deref());
-            let note = |reviewing: &Reviewing| Some(moved(page, reviewing, (verb, form), heads));
-            shown(page, id, &asked, StatusCode::CONFLICT, note).await
-        }
-        _ => {
-            let (status, words) = said(error);
-            let untouched = if is_merge(verb, form) { "published" } else { "changed" };
-            let words = html! { p role="alert" { (words.trim_end_matches('.')) ". Nothing was " (untouched) "." } };
-            shown(page, id, &asked, status, |_| Some(note(Tone::Failed, "warn", &words))).await
-        }
-    }
-}
-
-/// Whether a form asked for a merge.
-fn is_merge(verb: &str, form: &ReviewForm) -> bool {
-    verb == "merge" || (verb == "approve" && !form.merge.is_empty())
-}
-
-/// Which verdict the reader saw, which one stands now, and one button to go on.
-fn decided(
-    page: &Page,
-    reviewing: &Reviewing,
-    form: (&str, &ReviewForm),
-    (saw, now): (ReviewState, &Option<(ReviewState, Actor, Timestamp)>),
-) -> Markup {
-    let before = match saw {
-        ReviewState::Requested => "no verdict",
-        ReviewState::Approved => "an approval",
-        ReviewState::Rejected => "a rejection",
-    };
-    let words = html! {
-        p role="alert" {
-            "Nothing was changed: the review that you opened had " (before) ". "
-            @match now {
-                Some((ReviewState::Approved, by, at)) => { (actor(by)) " approved it " (ago(*at, reviewing.now)) "." }
-                Some((ReviewState::Rejected, by, at)) => { (actor(by)) " sent it back " (ago(*at, reviewing.now)) "." }
-                Some((ReviewState::Requested, by, at)) => { (actor(by)) " requested a new review " (ago(*at, reviewing.now)) "." }
-                None => "The verdict was withdrawn since.",
-            }
-        }
-        (go_on(page, reviewing, form))
-    };
-    note(Tone::Late, "warn", &words)
-}
-
-/// Which head the reader read, which one stands now, and one button to go on. The diff below begins at the head that
-/// was read.
-fn moved(
-    page: &Page,
-    reviewing: &Reviewing,
-    form: (&str, &ReviewForm),
-    (read, now): (&str, Option<&str>),
-) -> Markup {
-    let words = html! {
-        p role="alert" {
-            "Nothing was changed: you read commit " code { (short(read)) } ". "
-            @match now {
-                Some(now) if now == read => "Files changed since, and the changes are not committed.",
-                Some(now) => { "The work is at commit " code { (short(now)) } " now." }
-                None => "The work cannot be read now.",
-            }
-            @if now.is_some() { " Below stands what is new; " a href=(reviewing.address()) { "show all of it" } "." }
-        }
-        (go_on(page, reviewing, form))
-    };
-    note(Tone::Late, "warn", &words)
-}
-
-/// The form that was refused, once more for the review as it stands now. The words of the form are kept.
-fn go_on(page: &Page, reviewing: &Reviewing, (verb, form): (&str, &ReviewForm)) -> Markup {
-    let button = match verb {
-        "approve" if form.merge.is_empty() => "Approve all the same",
-        "approve" => "Approve and merge all the same",
-        "reject" => "Send back all the same",
-        _ => "Merge all the same",
-    };
-    let again = reviewing.task().phase == Phase::Review;
-    html! {
-        @if !form.text.is_empty() && !again { pre.code { (form.text) } }
-        @if again {
-            form method="post" action={ (reviewing.address()) "/" (verb) } {
-                (reviewing.marks(page))
-                @for (name, value) in [("text", &form.text), ("to", &form.to), ("merge", &form.merge)] {
-                    @if !value.is_empty() { input type="hidden" name=(name) value=(value); }
-                }
-                button.button { (button) }
-            }
-        } @else {
-            p { a.button href=(reviewing.address()) { "Go on with the review as it stands" } }
         }
     }
 }

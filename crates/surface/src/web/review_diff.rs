@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use super::Page;
 use super::diff::{
     self, DiffCaps, DiffFile, DiffSaid, DiffView, FileFacts, PaintOrder, PaintPair, TreeEntry,
+    anchor,
 };
 use super::parts::{Tone, actor, ago, icon, note, prose};
 use super::review::{ReviewAsked, Reviewing, short};
@@ -55,12 +56,13 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         false => (said_in(page, reviewing, asked), acts_in(page, reviewing)),
     };
     let kept = asked.kept();
+    let written = place_of(&asked.comment).map(|(path, ..)| path);
     let (caps, before) = match asked.file.is_empty() {
         true => (DiffCaps::PAGE, asked.from.unwrap_or_default()),
         false => (DiffCaps::FILE, 0),
     };
     let mut shown = Vec::new();
-    for part in parts {
+    for (number, part) in parts.iter().enumerate() {
         let marked: Vec<&str> = part
             .changes
             .files
@@ -77,13 +79,15 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         files.sort_by_cached_key(|file| diff::place_in_tree(&file.path, &file.kind));
         let paints = painted(page, part, &files).await;
         let view = DiffView {
+            part: number,
+            written: written.as_deref(),
             kept: &kept,
             is_split: asked.view == "split",
             context: asked.context.unwrap_or(3),
             caps,
             before,
             next: part.changes.next,
-            may_comment: page.acts() && !is_read_only,
+            may_comment: reviewing.may_write && !is_read_only,
             has_ticks: reviewing.seen.merged_as().is_none(),
             facts: &facts,
             said: &said,
@@ -141,7 +145,12 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             }
         });
     }
-    html! { div.pad.review data-head=[reviewing.head()] { @for part in shown { (part) } } }
+    html! {
+        div.pad.review data-head=[reviewing.head()] data-tree=[reviewing.shown_tree()]
+            data-comments[reviewing.may_write && !is_read_only] {
+            @for part in shown { (part) }
+        }
+    }
 }
 
 /// The commit that the work was merged as.
@@ -207,10 +216,11 @@ fn said_in(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) -> DiffSaid 
     }
     for seen in &reviewing.drafts {
         let comment = &seen.draft.comment;
-        put(&comment.path, comment.side, comment.last_line, draft_box(page, reviewing, seen));
+        put(&comment.path, comment.side, comment.last_line, draft_box(reviewing, seen));
     }
-    if let Some((path, side, first, last)) = place_of(&asked.comment).filter(|_| page.acts()) {
-        put(&path, side, last, comment_form(page, reviewing, &asked.comment, (&path, first, last)));
+    let asked_for = place_of(&asked.comment).filter(|_| reviewing.may_write);
+    if let Some((path, side, first, last)) = asked_for {
+        put(&path, side, last, comment_form(page, reviewing, asked, (&path, first, last)));
     }
     said
 }
@@ -245,8 +255,9 @@ fn sent_box(seen: &CommentSeen, reviewing: &Reviewing) -> Markup {
     }
 }
 
-fn draft_box(page: &Page, reviewing: &Reviewing, seen: &DraftSeen) -> Markup {
+fn draft_box(reviewing: &Reviewing, seen: &DraftSeen) -> Markup {
     let (draft, comment) = (&seen.draft, &seen.draft.comment);
+    let next = format!("{}#{}", reviewing.here, anchor(&comment.path));
     html! {
         div.comment.is-draft id={ "draft-" (draft.id) } {
             p.comment-head {
@@ -260,11 +271,10 @@ fn draft_box(page: &Page, reviewing: &Reviewing, seen: &DraftSeen) -> Markup {
                 span.row-end.faint { "draft, only you see it" }
             }
             (prose(&comment.text))
-            @if page.acts() {
-                form method="post" action={ (reviewing.address()) "/undraft" } {
-                    input type="hidden" name="draft" value=(draft.id);
-                    button.button.button-bare.button-small { "Delete the draft" }
-                }
+            form method="post" action={ (reviewing.address()) "/undraft" } {
+                input type="hidden" name="draft" value=(draft.id);
+                input type="hidden" name="next" value=(next);
+                button.button.button-bare.button-small { "Delete the draft" }
             }
         }
     }
@@ -273,19 +283,20 @@ fn draft_box(page: &Page, reviewing: &Reviewing, seen: &DraftSeen) -> Markup {
 fn comment_form(
     page: &Page,
     reviewing: &Reviewing,
-    place: &str,
+    asked: &ReviewAsked,
     (path, first, last): (&str, u32, u32),
 ) -> Markup {
+    let (id, here) = (page.engine.review_comment_id(), &reviewing.here);
     html! {
-        form.comment.is-draft.stack-tight #comment method="post"
-            action={ "/tasks/" (reviewing.task().name()) "/review/draft" } {
-            input type="hidden" name="draft" value=(page.engine.review_comment_id());
-            input type="hidden" name="place" value=(place);
+        form.comment.is-draft.stack-tight #comment method="post" action={ (reviewing.address()) "/draft" } {
+            input type="hidden" name="draft" value=(id);
+            input type="hidden" name="place" value=(asked.comment);
+            input type="hidden" name="next" value={ (here) "#draft-" (id) };
             label for="comment-text" { "Comment on " code { (path) } ", " (lines_words(first, last)) }
-            textarea.input #comment-text name="text" rows="3" required autofocus {}
+            textarea.input #comment-text name="text" rows="3" required autofocus { (asked.words) }
             div.row {
                 button.button.button-main data-busy="Keeping" { "Keep as draft" }
-                a.button href={ "/tasks/" (reviewing.task().name()) "/review" } { "Cancel" }
+                a.button href={ (here) "#" (anchor(path)) } { "Cancel" }
                 span.faint { "Drafts go to the agent as one message when you send the work back." }
             }
         }
@@ -301,8 +312,9 @@ fn acts_in(page: &Page, reviewing: &Reviewing) -> HashMap<String, Markup> {
     let form = |(path, blob): (String, Option<&str>)| {
         let is_viewed = reviewing.is_viewed(&path, blob);
         let markup = html! {
-            form method="post" action=(action) {
+            form #{ "tick-" (anchor(&path)) } data-live method="post" action=(action) {
                 input type="hidden" name="path" value=(path);
+                input type="hidden" name="next" value={ (reviewing.here) "#" (anchor(&path)) };
                 input type="hidden" name="blob" value=[blob];
                 input type="hidden" name="head" value=[reviewing.head()];
                 @if is_viewed { input type="hidden" name="off" value="1"; }

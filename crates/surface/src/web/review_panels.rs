@@ -58,7 +58,7 @@ fn checks_of(reviewing: &Reviewing) -> CheckPanel<'_> {
         task: reviewing.task(),
         now: reviewing.now,
         tails: &reviewing.tails,
-        back: reviewing.address(),
+        back: reviewing.here.clone(),
         run: ("Run again", None),
         none: html! { "No check gates this task." },
         running: None,

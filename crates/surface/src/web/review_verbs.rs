@@ -15,8 +15,8 @@ use callboard_engine::ports::{ChangesQuery, MergeWish, PatchWish};
 use callboard_engine::{EngineError, Rejection, ReviewEnd, Reviewed, WorkspaceFault};
 use serde::Deserialize;
 
-use super::review::refused;
 use super::review_diff::place_of;
+use super::review_refused::refused;
 use super::task::found;
 use super::task_verbs::{once, plain};
 use super::{Page, Screen, done};
@@ -28,6 +28,9 @@ const MERGE_WAIT: Duration = Duration::from_secs(2);
 pub(super) struct ReviewForm {
     #[serde(default)]
     once: String,
+    /// The page to go on with: the review as the form's page showed it.
+    #[serde(default)]
+    pub next: String,
     #[serde(default)]
     pub text: String,
     /// The head that the reviewer saw.
@@ -41,7 +44,7 @@ pub(super) struct ReviewForm {
     seen: String,
     /// `src/a.rs:R35-37`.
     #[serde(default)]
-    place: String,
+    pub place: String,
     #[serde(default)]
     draft: String,
     #[serde(default)]
@@ -79,7 +82,10 @@ pub(super) async fn act(
         Ok(id) => id,
         Err(error) => return page.failure(Screen::Board, &error).await,
     };
-    let here = format!("/tasks/{text}/review");
+    let here = match form.next.as_str() {
+        "" => format!("/tasks/{text}/review"),
+        next => next.to_owned(),
+    };
     match carry_out(&page, id, &verb, &form).await {
         Ok(Some(words)) if matches!(verb.as_str(), "reject") => done("/", &words),
         Ok(Some(words)) => done(&here, &words),

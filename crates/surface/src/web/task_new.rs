@@ -12,6 +12,7 @@ use callboard_domain::board::why::WhyPart;
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::CHECKS_MAX;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::Task;
 use callboard_domain::task::contract::{VerificationContract, VerificationKind};
 use callboard_engine::{EngineError, TaskDraft};
@@ -21,7 +22,7 @@ use super::frame::{Screen, View};
 use super::parts::{State, Tone, ago, icon, task_link, title_link};
 use super::task::found;
 use super::task_new_deps::Deps;
-use super::task_verbs::{check_lines, new_checks, once, plain};
+use super::task_verbs::{check_lines, new_checks, once, plain, why_not};
 use super::{Page, done, said};
 
 const DEFAULT_PRIORITY: u16 = 500;
@@ -256,6 +257,9 @@ async fn content(page: &Page, form: &TaskForm, fault: Option<&str>) -> Result<Ma
         return Ok(html! {
             div.pad.text { p { "Sign in to make tasks: run " code { "callboard open" } " in a terminal." } }
         });
+    }
+    if let Some(why) = why_not(page, PersonVerb::Write) {
+        return Ok(html! { div.pad.text { p { "A new task " (why) "." } } });
     }
     let deps = Deps::of(page, &form.deps, &form.typed).await?;
     let used = page.engine.checks_used(&page.op()).await?;

@@ -125,6 +125,12 @@ pub(super) fn why_not(page: &Page, verb: PersonVerb) -> Option<String> {
     }
 }
 
+/// As `why_not`, for one task: a reader may be bound to another one.
+pub(super) fn why_not_on(page: &Page, verb: PersonVerb, task: TaskId) -> Option<String> {
+    let bound = || page.reader.rights.judge_task(task).err().map(|refusal| refusal.message());
+    why_not(page, verb).or_else(bound)
+}
+
 /// The verbs that make sense now: those in the row, and those below `More`. An agent that connected by itself has no
 /// process that the board could stop; its task can be taken back.
 pub(super) fn verbs_of(seen: &TaskSeen) -> (Vec<Verb>, Vec<Verb>) {

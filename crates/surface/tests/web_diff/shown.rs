@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use callboard_surface::web::diff::{
     DiffCaps, DiffFile, DiffKind, DiffSaid, DiffSide, DiffView, FileFacts, PaintPair, TreeEntry,
-    files, paint, parse, tree,
+    anchor, files, paint, parse, tree,
 };
 use maud::{Markup, html};
 
@@ -25,6 +25,8 @@ struct Around {
 impl Around {
     fn view(&self, caps: DiffCaps, is_split: bool) -> DiffView<'_> {
         DiffView {
+            part: 0,
+            written: None,
             kept: &[("ws", "0")],
             is_split,
             context: 3,
@@ -278,7 +280,8 @@ fn a_page_keeps_to_its_caps() {
     let found = parse(&patch(1, 1_600), |_| false).expect("a patch");
     let page = files(&found, &[], &around.view(DiffCaps::PAGE, false)).into_string();
     assert!(page.contains("1500 of 1600 lines are shown."), "{page}");
-    assert!(page.contains("\"?ws=0&amp;file=src/0000.rs\">Load this file"), "{page}");
+    let load = format!("\"?ws=0&amp;file=src/0000.rs#{}\">Load this file", anchor("src/0000.rs"));
+    assert!(page.contains(&load), "{page}");
     let page = files(&found, &[], &around.view(DiffCaps::FILE, false)).into_string();
     assert_eq!(page.matches(">+</td>").count(), 1_600);
     let many = parse(&patch(3_000, 1), |_| false).expect("a patch");

@@ -56,6 +56,10 @@ pub struct PaintPair {
 
 /// How a diff is shown to one reader.
 pub struct DiffView<'v> {
+    /// The number of the repository among those of the page.
+    pub part: usize,
+    /// The file with the form of a comment, which is never folded.
+    pub written: Option<&'v str>,
     /// The parts of the query that links keep; without `file`, `comment` and `context`.
     pub kept: Kept<'v>,
     /// Both sides next to each other, instead of one column.
@@ -85,8 +89,9 @@ impl DiffView<'_> {
         self.caps == DiffCaps::FILE
     }
 
+    /// The page of one file. The fragment lets a page that has the file already go to its place.
     pub(super) fn address_of(&self, path: &str) -> String {
-        address(self.kept, &[("file", path)])
+        format!("{}#{}", address(self.kept, &[("file", path)]), anchor(path))
     }
 }
 
@@ -128,7 +133,8 @@ fn one(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     let unknown = FileFacts::default();
     let facts = view.facts.get(&file.path).unwrap_or(&unknown);
     // A reader who asked for this one file wants to see it, whatever its kind.
-    let is_open = (file.kind.reason().is_none() && !facts.is_viewed) || view.is_alone();
+    let is_asked_for = view.is_alone() || view.written == Some(&*file.path);
+    let is_open = (file.kind.reason().is_none() && !facts.is_viewed) || is_asked_for;
     html! {
         section.file #(anchor(&file.path)) data-path=(file.path) {
             @if let Some(acts) = view.acts.get(&file.path) { div.acts { (acts) } }
@@ -178,9 +184,12 @@ fn content(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     let paints = view.paints.get(&file.path);
     let old_paint = paints.and_then(|pair| pair.old.as_deref());
     let new_paint = paints.and_then(|pair| pair.new.as_deref());
+    let around = view.context.to_string();
     let comment = |lines: &str| {
         let place = format!("{}:{lines}", file.path);
-        address(view.kept, &[("comment", &*place)])
+        let alone = [("file", &*file.path), ("context", &*around), ("comment", &*place)];
+        // A page with one file stays a page with one file.
+        address(view.kept, if view.is_alone() { &alone } else { &alone[2..] })
     };
     let context = view.context.saturating_add(MORE_LINES).to_string();
     let more = address(view.kept, &[("file", &*file.path), ("context", &*context)]);

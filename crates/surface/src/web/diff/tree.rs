@@ -32,7 +32,7 @@ pub fn tree(entries: &[TreeEntry], view: &DiffView<'_>) -> Markup {
         folders.entry(place).or_default().push((&entry.path[below..], entry));
     }
     html! {
-        nav.tree aria-label="Files" {
+        nav.tree #{ "tree-" (view.part) } data-live aria-label="Files" {
             @for ((is_generated, folder), files) in &folders {
                 @if *is_generated { p.folder { "generated" } }
                 @else if !folder.is_empty() { p.folder { bdi { (VisibleText(folder)) } } }
