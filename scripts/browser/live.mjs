@@ -1,7 +1,9 @@
 // Pages that show what happens without a reload: what one tab or a terminal does is seen in another tab within a
 // second, in ten tabs at a time, and after the server was away.
 
-import { Board, SOON, Tab, lane, report } from './board.mjs';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Board, SOON, Tab, git, lane, report } from './board.mjs';
 
 // The page that lists tasks.
 const LIST = '/board';
@@ -27,6 +29,18 @@ async function withinASecond(name, attempt) {
     if (taken !== null && taken <= AT_ONCE) return report(`${name} within a second`, true);
   }
   return report(`${name} within a second`, false, { delays });
+}
+
+// A task in review whose work changes one file.
+function inReview(board, title) {
+  const { id } = board.json('task', 'add', title);
+  board.call('agent:w1', 'sessions_create', { task_id: id });
+  const worktree = join(board.folder, '.callboard', 'worktrees', id);
+  writeFileSync(join(worktree, `${id}.txt`), 'one\n');
+  git(worktree, 'add', '-A');
+  git(worktree, 'commit', '--quiet', '-m', 'work');
+  board.call('agent:w1', 'request_review', { task_id: id, summary: 'done' });
+  return id;
 }
 
 // Whether the tab still is the document that was opened: a reload would have lost the mark.
@@ -63,6 +77,21 @@ await lane('live', async (browser) => {
       () => second.page.waitForFunction(changed, before, { timeout: SOON }).then(() => true, () => false));
   });
   report('the page of the task was not loaded again', await stayed(second), second.page.url());
+
+  // Each try has a review of its own: an approval is given once.
+  await withinASecond('an approval in one tab is in the verdicts of another', async (turn) => {
+    const review = inReview(board, `Approve me ${turn}`);
+    await Promise.all([first, second].map((tab) => tab.goto(`/tasks/${review}/review`)));
+    await mark(second);
+    await first.page.locator('#approve > summary').click();
+    const decided = () => !document.querySelector('#approve') && document.querySelector('#merge > summary.button-main');
+    const approve = async () => {
+      await first.page.locator('#approve form .button-main').click({ noWaitAfter: true });
+      await first.page.locator('.flash', { hasText: 'Approved' }).waitFor({ timeout: SOON });
+    };
+    return delay(approve, () => second.page.waitForFunction(decided, null, { timeout: SOON }).then(() => true, () => false));
+  });
+  report('the review was not loaded again', await stayed(second), second.page.url());
 
   await first.goto('/mail');
   await second.goto('/mail');

@@ -129,6 +129,24 @@ fn a_viewer_reads_a_review_and_finds_the_reasons_beside_disabled_verbs() {
 }
 
 #[test]
+fn an_approval_waits_for_the_checks_of_people() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let id = add(folder.path(), &["Decide", "--check", "manual: Reads well"]);
+    for status in ["in_progress", "in_review"] {
+        cli(folder.path(), &["task", "move", &id, status]);
+    }
+    let path = format!("/tasks/{id}/review");
+    let page = site.get(&path).text;
+    let disabled = "disabled title=\"waits for 1 check for a person\"";
+    assert_eq!(page.matches(disabled).count(), 2, "Approve and Merge: {page}");
+    assert!(!page.contains("data-key=\"a\""), "{page}");
+    let attest = [("check", "0"), ("result", "pass"), ("next", &*path)];
+    assert_eq!(site.post(&format!("/tasks/{id}/attest"), HERE, &attest).status, 303);
+    assert!(site.get(&path).text.contains("data-key=\"a\""));
+}
+
+#[test]
 fn a_removal_of_many_cards_asks_first_and_leads_back_to_the_board_as_it_was() {
     let folder = board();
     let site = Site::of(folder.path()).opened(folder.path());

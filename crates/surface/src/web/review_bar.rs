@@ -20,18 +20,19 @@ pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) ->
     let is_merged = reviewing.seen.merged_as().is_some();
     html! {
         div.decide {
-            @if !is_merged {
+            div.progress #viewed data-live { @if !is_merged {
                 svg.meter role="img" aria-label={ (viewed) " of " (files.len()) " files viewed" } {
                     rect width={ (share) "%" } height="6" {}
                 }
                 span.number { (viewed) " of " (files.len()) " viewed" }
-                (shown_changes(reviewing, asked))
-            }
+            } }
+            @if !is_merged { (shown_changes(reviewing, asked)) }
             (shown_how(reviewing, asked))
             div.hints.faint aria-hidden="true" {
-                span { kbd { "]" } " file" } span { kbd { "c" } " comment" } span { kbd { "v" } " viewed" }
+                span { kbd { "]" } " file" }
+                @if !is_merged { span { kbd { "c" } " comment" } span { kbd { "v" } " viewed" } }
             }
-            div.row.row-end {
+            div.row.row-end #verdicts data-live data-waits {
                 (verdicts(page, reviewing))
                 // On a wide screen the link stands beside the place among the reviews.
                 @if let Some(next) = &reviewing.place.next {
@@ -60,6 +61,9 @@ fn shown_changes(reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
                 @if reviewing.look.is_some() {
                     a href={ (here) (address(&ways, &[("since", "last")])) } aria-current=[since_last.then_some("page")] {
                         "Since your last look"
+                        @if let Some(files) = reviewing.since_look {
+                            ": " (files) @if files == 1 { " file" } @else { " files" }
+                        }
                     }
                 }
                 @if since_commit {
@@ -153,21 +157,26 @@ fn why_not_merge(page: &Page, reviewing: &Reviewing) -> Option<String> {
     why_not(page, PersonVerb::Merge).or_else(|| merge_waits(reviewing.waits))
 }
 
+/// Why the reader may not approve now: by right, or because checks wait for people, without which an approval is
+/// refused.
+fn why_not_approve(page: &Page, reviewing: &Reviewing) -> Option<String> {
+    let checks = || checks_wait(reviewing.waits).map(|checks| format!("waits for {checks}"));
+    why_not(page, PersonVerb::Approve).or_else(checks)
+}
+
 /// Which verdicts the reader has no right to, in words below the buttons. The panel of the merge says what a merge waits
 /// for.
 fn reasons(page: &Page, reviewing: &Reviewing) -> Markup {
-    if !page.acts() || reviewing.task().phase != Phase::Review {
-        return html! {};
-    }
+    let acts = page.acts() && reviewing.task().phase == Phase::Review;
     let verbs = [
         ("Send back", why_not(page, PersonVerb::SendBack)),
         ("Approve", why_not(page, PersonVerb::Approve)),
         ("Merge", why_not(page, PersonVerb::Merge)),
     ];
-    let denied: Vec<_> = verbs.into_iter().filter_map(|(word, why)| Some((word, why?))).collect();
-    html! { @if !denied.is_empty() {
-        p.why.faint { @for (word, why) in denied { span { (word) " " (why) ". " } } }
-    } }
+    let denied = verbs.into_iter().filter(|_| acts).filter_map(|(word, why)| Some((word, why?)));
+    html! {
+        p.why.faint #reasons data-live { @for (word, why) in denied { span { (word) " " (why) ". " } } }
+    }
 }
 
 fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
@@ -194,7 +203,7 @@ fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
             None => (send_back(reviewing, &once)),
         }
         @if !reviewing.waits.is_approved {
-            @match why_not(page, PersonVerb::Approve) {
+            @match why_not_approve(page, reviewing) {
                 Some(why) => (denied("check", "Approve", &why)),
                 None => (approve(page, reviewing, &once)),
             }
@@ -209,7 +218,7 @@ fn verdicts(page: &Page, reviewing: &Reviewing) -> Markup {
 fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
     let drafts = reviewing.drafts.len();
     html! {
-        details.menu.verb {
+        details.menu.verb #send-back {
             summary.button data-key="b" {
                 (icon("back")) "Send back" @if drafts > 0 { span.tag.is-person { (drafts) } } kbd { "b" }
             }
@@ -235,20 +244,18 @@ fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
 }
 
 fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
-    let open = reviewing.waits.checks;
     html! {
-        details.menu.verb {
+        details.menu.verb #approve {
             summary.button.button-main data-key="a" { (icon("check")) "Approve" kbd { "a" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/approve" } {
                 (once)
-                @if open > 0 { p.soft { (open) @if open == 1 { " check waits" } @else { " checks wait" } " for you first." } }
                 div.field {
                     label for="approve-text" { "A word about it, if you like" }
                     textarea.input #approve-text name="text" rows="2" {}
                 }
                 div.row {
                     button.button.button-main data-busy="Approving" { "Approve" }
-                    @if open == 0 && why_not(page, PersonVerb::Merge).is_none() {
+                    @if why_not(page, PersonVerb::Merge).is_none() {
                         button.button name="merge" value="1" data-busy="Merging" { "Approve and merge" }
                     }
                 }
@@ -278,15 +285,19 @@ fn target(reviewing: &Reviewing) -> Markup {
     }
 }
 
-/// What a merge still waits for, in words.
-fn merge_waits(waits: MergeWaits) -> Option<String> {
-    let checks = match waits.checks {
+/// The checks that wait for a person, in words.
+fn checks_wait(waits: MergeWaits) -> Option<String> {
+    match waits.checks {
         0 => None,
         1 => Some("1 check for a person".to_owned()),
         many => Some(format!("{many} checks for a person")),
-    };
+    }
+}
+
+/// What a merge still waits for, in words.
+fn merge_waits(waits: MergeWaits) -> Option<String> {
     let approval = waits.for_approval().then(|| "an approval".to_owned());
-    let waits: Vec<String> = checks.into_iter().chain(approval).collect();
+    let waits: Vec<String> = checks_wait(waits).into_iter().chain(approval).collect();
     (!waits.is_empty()).then(|| format!("waits for {}", waits.join(" and ")))
 }
 
@@ -294,7 +305,7 @@ fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
     let foresight = reviewing.seen.foresight();
     let has_commands = reviewing.task().checks.iter().any(|check| check.is_command());
     html! {
-        details.menu.verb {
+        details.menu.verb #merge {
             summary.button.button-main[reviewing.waits.is_approved] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/merge" } {
                 (once)

@@ -1,12 +1,12 @@
 // The page under the hands: replaces its live parts without moving what a person points at or types in, and lets keys
 // press the buttons and links that stand on the page.
 
-// Puts the live parts of a fresh page in the place of the old ones.
-export function morph(fresh) {
+// Puts live parts of a fresh page in the place of the old ones; without `parts` all of them.
+export function morph(fresh, parts = document.querySelectorAll("[data-live]")) {
   document.title = fresh.title;
-  for (const old of document.querySelectorAll("[data-live]")) {
+  for (const old of parts) {
     const part = fresh.getElementById(old.id);
-    if (part && part.outerHTML !== old.outerHTML) become(old, part);
+    if (part) put(old, part);
   }
 }
 
@@ -14,6 +14,21 @@ const isBusy = (element) => element.matches(":hover") || element.contains(docume
 // Whether a form in an element is being written, or the pointer is over the element.
 const isWritten = (element) => isBusy(element) || [...element.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
 const held = new Map();
+// Parts with data-waits, and what they become when nobody points at them, holds the focus in them or writes in them.
+const late = new Map();
+const isWritten = (part) => [...part.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
+const isUsed = (part) => isBusy(part) || part.querySelector("details[open]") || isWritten(part);
+
+function put(old, part) {
+  late.delete(old);
+  if ("waits" in old.dataset && isUsed(old)) late.set(old, part);
+  else if (part.outerHTML !== old.outerHTML) become(old, part);
+}
+
+const settleLate = () => [...late].forEach(([old, part]) => put(old, part));
+for (const left of ["pointerover", "focusout", "toggle"]) {
+  document.addEventListener(left, () => late.size && setTimeout(settleLate), { capture: true });
+}
 
 // Makes `old` equal to `fresh`, element by element, so that focus, open details and half-written fields stay.
 function become(old, fresh) {

@@ -1,6 +1,7 @@
 // The review under the hands: moves along files and lines, comments on a line or a dragged range, ticks files off. Every
 // key presses a form or a link that works without this script too.
 import { renew } from "./live.js";
+import { morph } from "./page.js";
 
 const files = () => [...document.querySelectorAll(".file")];
 const lines = () => [...document.querySelectorAll(".file details[open] [data-line]")];
@@ -55,7 +56,7 @@ function toHunk(by) {
 // Opens the form of a comment on the lines between two rows of one file.
 function comment(from, to = from) {
   const path = from?.closest(".file")?.dataset.path;
-  if (!path) return;
+  if (!path || !("comments" in diff.dataset)) return;
   const [first, last] = [from, to].map((line) => line.dataset.line);
   const side = last[0];
   const [low, high] = [Number(first.slice(1)), Number(last.slice(1))].sort((a, b) => a - b);
@@ -115,9 +116,13 @@ document.addEventListener("submit", async (event) => {
   if (!event.target.action.endsWith("/review/viewed")) return;
   event.preventDefault();
   const file = event.target.closest(".file");
-  const off = new FormData(event.target).has("off");
-  const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)) });
+  const form = new FormData(event.target);
+  const off = form.has("off");
+  // The page of the file alone: the page of a long change may not have this file.
+  form.set("next", `${location.pathname}?${new URLSearchParams({ file: file.dataset.path })}`);
+  const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(form) });
   if (!answer.ok) return location.reload();
+  morph(new DOMParser().parseFromString(await answer.text(), "text/html"), [event.target]);
   if (!off) {
     toFile(1);
     file.querySelector("details").open = false;
@@ -142,14 +147,29 @@ async function grow(link) {
   const parts = (root) => [...root.querySelectorAll(".files")];
   const place = parts(document).indexOf(link.closest(".files"));
   link.closest(".others").replaceWith(...parts(page)[place].children);
-  // The tree leads to files on this page instead of pages of their own.
-  const links = [...document.querySelectorAll(".tree a")];
-  [...page.querySelectorAll(".tree a")].forEach((one, index) => {
-    const target = one.getAttribute("href");
-    if (target.startsWith("#")) links[index]?.setAttribute("href", target);
-  });
   watch();
 }
+
+// The tree leads to a file that came later on this page, not to a page of its own.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".tree a");
+  if (!link?.search || event.ctrlKey || event.metaKey || event.shiftKey || !document.getElementById(link.hash.slice(1))) return;
+  event.preventDefault();
+  location.hash = link.hash;
+});
+
+// The bar of verdicts is live and the diff is not: a verdict counts for the files that are on the page.
+document.addEventListener("submit", (event) => {
+  const { head, tree } = event.target.elements;
+  if (!tree) return;
+  if (diff?.dataset.tree) {
+    head.value = diff.dataset.head;
+    tree.value = diff.dataset.tree;
+  } else {
+    event.preventDefault();
+    location.reload();
+  }
+});
 
 // The head of the page is live, the diff is not: when the work moves on, a line says so and leads to the new commits.
 const head = document.querySelector("#review-head");
@@ -164,3 +184,10 @@ if (head && moved && diff) {
 }
 
 document.querySelector("#comment")?.scrollIntoView({ block: "center" });
+// A draft that was kept stands below the line with which the keys go on.
+const kept = location.hash.startsWith("#draft-") && document.getElementById(location.hash.slice(1));
+const above = kept && kept.closest("tr.said")?.previousElementSibling;
+if (above) {
+  mark(above.dataset.line ? above : above.querySelector("[data-line]"));
+  kept.scrollIntoView({ block: "center" });
+}
