@@ -1,13 +1,90 @@
 // A review by keyboard: a comment on a line, one message to the agent, an approval that another tab sees, and two people
 // who decide at a time. On the board of `callboard demo`, whose task in review changes several files.
 
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Board, SOON, Tab, git, lane, report } from './board.mjs';
 
 const TITLE = 'Greet in three languages';
 const WORDS = 'Name the file of each language here.';
 const ASK = 'Please look at my comment.';
+// Text that a wrong quotation anywhere on the way would change.
+const EXACT = 'Say "seconds_max" & <b>why</b> 60;\nsee `clock.rs`, über 1\\2.';
+const CODE = '    let seconds = 60; // <half>';
+// More files than a page shows at once.
+const FILES = 150;
+
+// A board whose agent keeps each prompt, and commits many files.
+async function writing() {
+  const board = await Board.fresh('prompt');
+  await board.stop();
+  const [script, prompts] = ['writer.sh', 'prompts'].map((name) => join(board.folder, '.callboard', name));
+  mkdirSync(prompts);
+  const words = [`n=$(ls '${prompts}' | wc -l)`, `cat > '${prompts}'/$n`, `cat > clock.rs <<'END'`, 'fn clock() {', CODE, '}', 'END'];
+  words.push(`for f in $(seq 101 ${100 + FILES}); do echo "$f $n" > file-$f.txt; done`, 'git add -A && git commit -qm work', "echo '<complete/>'");
+  writeFileSync(script, `${words.join('\n')}\n`);
+  const settings = `relay.sandbox = "executor"\ngeneral.auto_review = false\n\n[executors.writer]\nkind = "command"\ncommand = ["sh", "${script}"]\n`;
+  writeFileSync(join(board.folder, '.callboard', 'config.local.toml'), settings);
+  await board.serve();
+  const { id } = board.json('task', 'add', 'Write a clock');
+  const run = () => board.cli('run', id, '--agent', 'writer', '--wait');
+  return { board, id, run, prompt: (number) => readFileSync(join(prompts, `${number}`), 'utf8') };
+}
+
+// Comments that are written in the page: on a file that came later, and into the next prompt of the agent.
+async function comments(browser) {
+  const { board, id, run, prompt } = await writing();
+  run();
+  const tab = await Tab.open(browser, board, { width: 1280 });
+  const { page } = tab;
+  await tab.goto(`/tasks/${id}/review?ws=0`);
+  const last = `file-${100 + FILES}.txt`;
+  const late = page.locator(`.file[data-path="${last}"]`);
+  const before = await late.count();
+  await page.locator('[data-next]').scrollIntoViewIfNeeded();
+  await late.waitFor({ timeout: SOON });
+  await page.evaluate(() => (globalThis.stayed = true));
+  await page.locator('.tree a', { hasText: last }).click();
+  await page.waitForURL(/#f-/, { timeout: SOON });
+  const stayed = await page.evaluate(() => globalThis.stayed === true);
+  report('a file that came later is gone to without another page', before === 0 && stayed, { before, stayed });
+  await late.locator('[data-viewed]').click();
+  const ticks = () => page.locator('.tree li.viewed', { hasText: last }).waitFor({ timeout: SOON }).then(() => true, () => false);
+  const counts = () => page.locator('#viewed', { hasText: `1 of ${FILES + 1} viewed` }).waitFor({ timeout: SOON }).then(() => true, () => false);
+  const pressed = () => late.locator('[data-viewed][aria-pressed=true]').waitFor({ timeout: SOON }).then(() => true, () => false);
+  const all = [await ticks(), await counts(), await pressed(), await page.evaluate(() => globalThis.stayed === true)];
+  report('a tick is in the count, in the tree and on its button without a reload', all.every(Boolean), all);
+  await late.locator('summary').click();
+  await late.locator('a', { hasText: 'comment' }).first().click();
+  await page.locator('#comment-text:focus').waitFor({ timeout: SOON });
+  const about = await page.locator('#comment label').textContent();
+  const address = page.url();
+  report('a comment on a file that came later has its form', about.includes(last) && /ws=0/.test(address), { about, address });
+  await page.locator('#comment a', { hasText: 'Cancel' }).click();
+  await page.waitForURL((url) => !url.search.includes('comment='), { timeout: SOON });
+  report('Cancel keeps the view of the review', /ws=0/.test(page.url()) && /#f-/.test(page.url()), page.url());
+
+  await tab.goto(`/tasks/${id}/review?ws=0`);
+  await page.locator('tr[data-line]', { hasText: 'let seconds' }).locator('td.no').last().click();
+  await page.locator('#comment-text:focus').waitFor({ timeout: SOON });
+  await page.locator('#comment-text').fill(EXACT);
+  await page.keyboard.press('Control+Enter');
+  await page.locator('.comment.is-draft', { hasText: 'seconds_max' }).waitFor({ timeout: SOON });
+  const kept = { url: page.url(), flash: await page.locator('.flash').count(), seen: await page.locator('.comment.is-draft').isVisible() };
+  report('a kept draft is shown at its place, in the same view', /ws=0/.test(kept.url) && /#draft-/.test(kept.url) && kept.seen, kept);
+  report('a kept draft says nothing empty', kept.flash === 0, kept);
+  await page.keyboard.press('b');
+  const buttons = await page.locator('#send-back button.button-main').evaluate((button) => button.getBoundingClientRect().bottom <= innerHeight);
+  report('the buttons of Send back are in sight', buttons, await page.locator('#send-back form').boundingBox());
+  await page.keyboard.type(ASK);
+  await page.keyboard.press('Control+Enter');
+  await page.waitForURL(`${board.url}/`, { timeout: SOON });
+  run();
+  const message = `${ASK}\n\n1. clock.rs:2\n\n    ${CODE}\n\n${EXACT}\n`;
+  report('the agent reads the comment word for word, with file, line and code', prompt(1).includes(message), { message, prompt: prompt(1) });
+  report('the console has no error while comments are written', tab.broken.length === 0, tab.broken);
+  await tab.close();
+}
 
 await lane('review', async (browser) => {
   const board = await Board.demo('demo');
@@ -71,7 +148,8 @@ await lane('review', async (browser) => {
 
   // A tick folds its file; the tick belongs to the content.
   await page.keyboard.press('v');
-  await page.getByText(/1 of \d+ viewed/).waitFor({ timeout: SOON }).catch(() => {});
+  const counted = await page.getByText(/1 of \d+ viewed/).waitFor({ timeout: SOON }).then(() => true, () => false);
+  report('a viewed file is counted without a reload', counted, await page.locator('#viewed').textContent());
   await page.reload();
   const ticked = await page.locator('[data-viewed][aria-pressed=true]').count();
   report('a viewed file stays ticked', ticked === 1, { ticked });
@@ -166,6 +244,7 @@ await lane('review', async (browser) => {
   await reader.page.locator('main [data-key=e]').click();
   await reader.page.locator('#edit-checks').fill(check);
   await reader.page.getByRole('button', { name: 'Save' }).click();
+  await reader.page.locator('[role=status]', { hasText: 'Saved' }).waitFor({ timeout: SOON });
   board.cli('task', 'move', task, 'in_review');
   board.cli('check', 'run', task);
   await reader.goto(path);
@@ -206,11 +285,15 @@ await lane('review', async (browser) => {
   const { id } = board.json('task', 'add', 'Decide once');
   for (const status of ['in_progress', 'in_review']) board.cli('task', 'move', id, status);
   await Promise.all([tab, other].map((one) => one.goto(`/tasks/${id}/review`)));
+  await other.page.locator('summary', { hasText: 'Send back' }).click();
+  await other.page.locator('#reject-text').fill('Too late');
   await page.keyboard.press('a');
   await page.keyboard.press('Control+Enter');
   await page.getByText('Approved', { exact: false }).first().waitFor({ timeout: SOON });
-  await other.page.locator('summary', { hasText: 'Send back' }).click();
-  await other.page.locator('#reject-text').fill('Too late');
+  // The head of the other page has heard of it; the words that are being written stay.
+  await other.page.locator('#review-head', { hasText: 'Done' }).waitFor({ timeout: SOON });
+  const written = await other.page.locator('#reject-text').inputValue();
+  report('a panel that is written in stays when another person decides', written === 'Too late', written);
   await other.page.getByRole('button', { name: 'Send back to work' }).click();
   const told = await other.page.locator('[role=alert]').textContent({ timeout: SOON });
   const both = /had no verdict/.test(told) && /approved it/.test(told);
@@ -226,4 +309,5 @@ await lane('review', async (browser) => {
   // The second verdict was refused, and the console says so.
   const broken = [...tab.broken, ...other.broken].filter((words) => !/409/.test(words));
   report('the console has no error', broken.length === 0, broken);
+  await comments(browser);
 });
