@@ -11,12 +11,10 @@ export function morph(fresh, parts = document.querySelectorAll("[data-live]")) {
 }
 
 const isBusy = (element) => element.matches(":hover") || element.contains(document.activeElement);
-// Whether a form in an element is being written, or the pointer is over the element.
-const isWritten = (element) => isBusy(element) || [...element.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
+const isWritten = (element) => [...element.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
 const held = new Map();
 // Parts with data-waits, and what they become when nobody points at them, holds the focus in them or writes in them.
 const late = new Map();
-const isWritten = (part) => [...part.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
 const isUsed = (part) => isBusy(part) || part.querySelector("details[open]") || isWritten(part);
 
 function put(old, part) {
@@ -33,7 +31,7 @@ for (const left of ["pointerover", "focusout", "toggle"]) {
 // Makes `old` equal to `fresh`, element by element, so that focus, open details and half-written fields stay.
 function become(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  if (old.dataset?.keep !== fresh.dataset?.keep && isWritten(old)) return;
+  if (old.dataset?.keep !== fresh.dataset?.keep && (isBusy(old) || isWritten(old))) return;
   if (old.nodeType !== 1 || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh.cloneNode(true));
   if (old.matches("input, textarea, select") && old === document.activeElement) return;
   const stays = (name) => (name === "open" && old.matches("details")) || (name === "value" && old.value !== old.defaultValue);
