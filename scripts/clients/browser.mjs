@@ -124,12 +124,12 @@ try {
   const arrived = mail?.subject.startsWith('Re: Which one?') && mail.body === 'The blue one.\nThanks.';
   check('it is in the agent’s inbox', arrived, inbox);
   await execute('page-boss', 'mcp__mail__read', { mailId: mail.id });
-  const seen = await has(`#letter-${mail.id}`, '○ read');
+  const seen = await has(`#letter-${mail.id} .faint`, /^read$/);
   check('that the agent read it is shown', seen === true, seen);
   await page.goto(`${url}/mail`);
   const left = await page.locator('#mails .title').allTextContents();
   check('whoever answers has read', left.length === 1 && left[0] === 'A second one', left);
-  await page.click('text=Mark as read');
+  await page.click('#mails button[aria-label="Mark as read"]');
   const none = await has('#mails', 'No unread mail.');
   check('a button marks as read', none === true, none);
 
