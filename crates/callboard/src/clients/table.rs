@@ -32,6 +32,8 @@ impl ServerReach {
         };
         let header = entry["headers"]["Authorization"].as_str();
         let named = header.and_then(|header| header.strip_prefix("Bearer "));
+        // A token that stands there itself is no name of a variable.
+        let named = named.filter(|text| text.contains(['$', '{']));
         // Each client writes a variable in its own way: its name is the last word of `${env:NAME}`.
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let named = named.and_then(|text| text.rsplit(|c| !is_part(c)).find(|it| !it.is_empty()));

@@ -824,6 +824,12 @@ fn the_doctor_greets_a_server() {
     let (status, message) = line(&world);
     assert_eq!(status, "ok", "{message}");
     assert!(message.contains(", which answers and asks for the token"), "{message}");
+    // A token in the file is not sent, and not repeated as the name of a variable.
+    put(&path, &text.replace("${BOARD_TOKEN}", "cb_kept_here"));
+    let (status, message) = line(&world);
+    assert_eq!(status, "ok", "{message}");
+    assert!(message.contains(", which answers and asks for the token"), "{message}");
+    assert!(!message.contains("cb_kept_here"), "{message}");
     put(&path, &text);
     let world = world.with("BOARD_TOKEN", "cb_wrong");
     let (status, message) = line(&world);

@@ -29,8 +29,9 @@ pub struct Office {
     jobs: BTreeMap<String, Option<Value>>,
 }
 
-/// A host's own part of the machine: its name and its processes. An empty `/etc/machine-id` leaves the name.
-const BEGIN: &str = "mount --bind /dev/null /etc/machine-id && hostname \"$0\" && exec \"$@\"";
+/// Gives the worker a host's name of its own. Without a machine id, the name is also the machine's.
+const BEGIN: &str = "[ ! -e /etc/machine-id ] || mount --bind /dev/null /etc/machine-id || exit; \
+     echo \"$0\" > /proc/sys/kernel/hostname && exec \"$@\"";
 
 pub struct Worker {
     /// `unshare`, whose only child is the worker.

@@ -221,7 +221,9 @@ async fn of_entry(
                 Greeting::Answered(took) => {
                     words.push_str(&format!(", which answers after {} ms", took.as_millis()));
                 }
-                Greeting::WantsToken if variable.is_none() => {
+                Greeting::WantsToken
+                    if variable.is_none() && entry["headers"]["Authorization"].is_null() =>
+                {
                     let words =
                         format!("{words}, but it asks for a token, and the file names none");
                     let fix = format!(
