@@ -104,11 +104,11 @@ await lane('keys', async (browser) => {
   await tab.page.keyboard.press('Escape');
 
   await tab.goto(`/tasks/${board.task('Greet in three languages')}/review`);
-  await search('approve');
-  await palette('[data-here] button >> text=Approve').first().waitFor({ timeout: SOON });
+  await search('send');
+  await palette('[data-here] button >> text=Send back').first().waitFor({ timeout: SOON });
   await tab.page.keyboard.press('Enter');
   const verb = await tab.page.locator('details.verb[open] > summary').textContent({ timeout: SOON });
-  report('a verb of the palette presses the button of the page', /Approve/.test(verb) && !(await isOpen(tab, 'palette')), verb);
+  report('a verb of the palette presses the button of the page', /Send back/.test(verb) && !(await isOpen(tab, 'palette')), verb);
   await tab.page.keyboard.press('Escape');
   await tab.page.evaluate(() => document.activeElement.blur());
   for (const [words, href] of [['lead', '/agents/lead'], [job.slice(-6), `/jobs/${job}`]]) {
