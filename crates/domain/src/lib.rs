@@ -46,6 +46,7 @@ pub mod event;
 pub mod export;
 pub mod forge;
 pub mod handle;
+pub mod hash;
 pub mod hex;
 pub mod hook;
 pub mod ids;

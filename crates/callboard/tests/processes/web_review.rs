@@ -379,37 +379,44 @@ fn a_range_lies_between_two_commits_of_the_work() {
     }
 }
 
-#[test]
-fn merged_work_of_two_repositories_shows_both_diffs_without_ticks() {
-    let shop = Shop::open(AGENT);
-    let folder = shop.board.path();
-    let other = tempfile::tempdir().unwrap();
-    git(other.path(), &["init", "--quiet", "--initial-branch=main"]);
-    git(other.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]);
-    let call = |actor: &str, tool: &str, input: Value| {
-        let input = input.to_string();
-        cli(folder, &["call", tool, &input, "--toolsets", "all", "--actor", actor])
-    };
-    let repos = [folder, other.path()];
-    let made = call("human:ana", "projects_create", json!({"name": "both", "repo_paths": repos}));
-    let project = &made["project_id"];
-    let task =
-        call("human:ana", "tasks_create", json!({"title": "In both", "project_id": project}));
+/// Work of an agent in this board's repository and in `other`, each with one file, which waits for a review.
+fn in_two_repositories(folder: &Path, other: &Path, files: [&str; 2]) -> String {
+    git(other, &["init", "--quiet", "--initial-branch=main"]);
+    git(other, &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+    let repos = [folder, other];
+    let made =
+        call(folder, "human:ana", "projects_create", json!({"name": "both", "repo_paths": repos}));
+    let new = json!({"title": "In both", "project_id": made["project_id"]});
+    let task = call(folder, "human:ana", "tasks_create", new);
     let id = task["task_id"].as_str().unwrap();
-    let opened = call("agent:w1", "sessions_create", json!({"task_id": id}));
+    let opened = call(folder, "agent:w1", "sessions_create", json!({"task_id": id}));
     assert_eq!(opened["success"], true, "{opened}");
-    for (repo, file) in repos.iter().zip(["here.txt", "there.txt"]) {
+    for (repo, file) in repos.iter().zip(files) {
         let worktree = repo.join(".callboard/worktrees").join(id);
         fs::write(worktree.join(file), "one\n").unwrap();
         git(&worktree, &["add", file]);
         git(&worktree, &["commit", "-qm", "work"]);
     }
-    call("agent:w1", "request_review", json!({"task_id": id, "summary": "done"}));
+    call(folder, "agent:w1", "request_review", json!({"task_id": id, "summary": "done"}));
+    id.to_owned()
+}
+
+fn call(folder: &Path, actor: &str, tool: &str, input: Value) -> Value {
+    let input = input.to_string();
+    cli(folder, &["call", tool, &input, "--toolsets", "all", "--actor", actor])
+}
+
+#[test]
+fn merged_work_of_two_repositories_shows_both_diffs_without_ticks() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let other = tempfile::tempdir().unwrap();
+    let id = in_two_repositories(folder, other.path(), ["here.txt", "there.txt"]);
     let site = Site::of(folder).opened(folder);
     let path = format!("/tasks/{id}/review");
     assert!(site.get(&path).text.contains("aria-label=\"not viewed\""), "work in review has ticks");
     for action in ["approve", "merge"] {
-        let judged = call("human:ana", "review", json!({"task_id": id, "action": action}));
+        let judged = call(folder, "human:ana", "review", json!({"task_id": id, "action": action}));
         assert_eq!(judged["success"], true, "{judged}");
     }
     let merged = site.get(&path).text;
@@ -417,4 +424,48 @@ fn merged_work_of_two_repositories_shows_both_diffs_without_ticks() {
         assert!(merged.contains(&format!("data-path=\"{file}\"")), "{file} {merged}");
     }
     assert!(!merged.contains("not viewed"), "{merged}");
+}
+
+/// Both repositories have a file of one name.
+#[test]
+fn files_of_two_repositories_are_ticked_and_commented_apart() {
+    let shop = Shop::open(AGENT);
+    let folder = shop.board.path();
+    let other = tempfile::tempdir().unwrap();
+    let id = in_two_repositories(folder, other.path(), ["same.txt", "same.txt"]);
+    let site = Site::of(folder).opened(folder);
+    let path = format!("/tasks/{id}/review");
+    let names = [folder, other.path()]
+        .map(|repo| format!("{}/same.txt", repo.file_name().unwrap().to_string_lossy()));
+    let page = site.get(&path).text;
+    let anchors: Vec<&str> = page.split("<section class=\"file\" id=\"").skip(1).collect();
+    let anchors: Vec<&str> = anchors.iter().map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(anchors.len() == 2 && anchors[0] != anchors[1], "{anchors:?} {page}");
+    for name in &names {
+        let file = format!("data-path=\"{name}\"");
+        assert!(page.contains(&file), "{file} {page}");
+        let place = format!("{name}:R1");
+        let form = site.get(&format!("{path}?comment={place}")).text;
+        assert!(form.contains(&format!("name=\"place\" value=\"{place}\"")), "{form}");
+        let text = format!("Why in {name}?");
+        let draft = field(form.split("id=\"comment\"").nth(1).expect("a form"), "draft");
+        let kept = [("draft", &*draft), ("place", &*place), ("text", &*text)];
+        assert_eq!(site.post(&format!("{path}/draft"), HERE, &kept).status, 303);
+        let shown = site.get(&format!("{path}?file={name}")).text;
+        assert!(shown.contains(&text) && shown.matches("<section class=\"file\"").count() == 1);
+    }
+    let tick = page.split(&format!("name=\"path\" value=\"{}\"", names[1])).nth(1);
+    let blob = field(tick.expect("a tick"), "blob");
+    let viewed = [("path", &*names[1]), ("blob", &*blob)];
+    assert_eq!(site.post(&format!("{path}/viewed"), HERE, &viewed).status, 303);
+    let page = site.get(&path).text;
+    assert!(page.contains("1 of 2 viewed"), "{page}");
+    for name in &names {
+        assert!(page.contains(&format!("Why in {name}?")), "{name} {page}");
+    }
+    let pressed = |name: &str| {
+        let file = page.split(&format!("data-path=\"{name}\"")).nth(1).expect("the file");
+        file.split("aria-pressed=\"").nth(1).expect("a tick").starts_with("true")
+    };
+    assert_eq!(names.each_ref().map(|name| pressed(name)), [false, true], "{page}");
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::board::card::Card;
+use crate::hash::fnv1a;
 use crate::ids::TaskId;
 use crate::refusal::Refusal;
 use crate::task::{Check, CheckKind, Task};
@@ -99,12 +100,10 @@ impl EditMark {
     }
 }
 
-/// FNV-1a over the text without carriage returns and without space around it. A form that was made up loses nothing but
+/// The hash of a text without carriage returns and without space around it. A form that was made up loses nothing but
 /// its own warning.
 fn hash(text: &str) -> u64 {
-    let bytes = text.trim().bytes().filter(|byte| *byte != b'\r');
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.fold(0xcbf2_9ce4_8422_2325, mix)
+    fnv1a(text.trim().bytes().filter(|byte| *byte != b'\r'))
 }
 
 /// As a form carries it: the hashes as hexadecimal numbers, with points between them.

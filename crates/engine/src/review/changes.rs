@@ -25,6 +25,18 @@ pub struct WorkspaceChanges {
     pub changes: WorktreeChanges,
 }
 
+impl WorkspaceChanges {
+    /// The path that names a file of this repository among those of all repositories.
+    pub fn whole(&self, path: &str) -> String {
+        format!("{}{path}", self.below)
+    }
+
+    /// The path inside of this repository; `None` for a file of another one.
+    pub fn inner<'p>(&self, whole: &'p str) -> Option<&'p str> {
+        whole.strip_prefix(&self.below)
+    }
+}
+
 impl Engine {
     /// The changes of a task's work in each of its repositories. The path in the query, and a commit, are of the
     /// repository whose name the path begins with; without a path every repository is asked, and one that does not

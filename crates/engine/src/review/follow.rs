@@ -35,7 +35,7 @@ impl Engine {
         let mut blobs = HashMap::new();
         for part in changes.iter().flatten() {
             for file in &part.changes.files {
-                blobs.insert(format!("{}{}", part.below, file.path), file.new_blob.clone());
+                blobs.insert(part.whole(&file.path), file.new_blob.clone());
             }
         }
         let mut seen = Vec::with_capacity(drafts.len());

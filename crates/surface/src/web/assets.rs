@@ -6,6 +6,7 @@ use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use callboard_domain::hash::fnv1a;
 use flate2::Compression;
 
 use super::packed::{gzip, takes_gzip};
@@ -103,9 +104,8 @@ struct Asset {
 
 impl Asset {
     fn new(kind: &'static str, text: &'static str) -> Self {
-        // FNV-1a: the tag tells builds apart, it protects nothing.
-        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+        // The tag tells builds apart, it protects nothing.
+        let hash = fnv1a(text.bytes());
         let tag = HeaderValue::try_from(format!("W/\"{hash:016x}\"")).expect("digits are plain");
         Self { kind, text, packed: gzip(text.as_bytes(), Compression::best()), tag }
     }

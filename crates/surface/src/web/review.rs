@@ -206,10 +206,7 @@ impl Reviewing {
     pub fn files(&self) -> Vec<(String, Option<&str>)> {
         let all = self.changes.iter().flatten();
         let files = all.flat_map(|part| {
-            part.changes
-                .files
-                .iter()
-                .map(|file| (format!("{}{}", part.below, file.path), file.new_blob.as_deref()))
+            part.changes.files.iter().map(|file| (part.whole(&file.path), file.new_blob.as_deref()))
         });
         files.collect()
     }
@@ -377,7 +374,7 @@ fn beyond(parts: &[WorkspaceChanges], asked: &mut ReviewAsked) -> Option<PatchWi
     }
     let (path, ..) = place_of(&asked.comment)?;
     let all = parts.iter().find_map(|part| {
-        let inner = path.strip_prefix(&part.below)?;
+        let inner = part.inner(&path)?;
         let at = part.changes.files.iter().position(|file| file.path == inner)?;
         Some((at, &part.changes.files[at]))
     });

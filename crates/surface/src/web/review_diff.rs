@@ -78,6 +78,12 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
         // The files stand in the order of the tree.
         files.sort_by_cached_key(|file| diff::place_in_tree(&file.path, &file.kind));
         let paints = painted(page, part, &files).await;
+        // Comments, ticks and addresses tell files of one path in several repositories apart.
+        for file in &mut files {
+            for path in std::iter::once(&mut file.path).chain(&mut file.old_path) {
+                *path = part.whole(path);
+            }
+        }
         let view = DiffView {
             part: number,
             written: written.as_deref(),
@@ -99,11 +105,10 @@ pub(super) async fn diff_of(page: &Page, reviewing: &Reviewing, asked: &ReviewAs
             .changes
             .files
             .iter()
-            .map(|file| TreeEntry {
-                path: file.path.clone(),
-                lines: file.lines,
-                kind: diff::kind_of(&file.path, file.lines, file.is_generated),
-                is_here: here.contains(&&*file.path),
+            .map(|file| {
+                let path = part.whole(&file.path);
+                let kind = diff::kind_of(&file.path, file.lines, file.is_generated);
+                TreeEntry { is_here: here.contains(&&*path), path, lines: file.lines, kind }
             })
             .collect();
         // Files of earlier pages stand there.
@@ -186,7 +191,7 @@ async fn painted(
     let of = |blob: Option<&str>| blob.and_then(|blob| painted.get(blob)).cloned();
     let both = |file: &DiffFile| {
         let (old, new) = blobs(&file.path);
-        (file.path.clone(), PaintPair { old: of(old), new: of(new) })
+        (part.whole(&file.path), PaintPair { old: of(old), new: of(new) })
     };
     files.iter().map(both).collect()
 }

@@ -212,7 +212,7 @@ async fn comment(page: &Page, id: TaskId, form: &ReviewForm) -> Result<ReviewCom
         changes => changes?,
     };
     let part = changes.first().ok_or_else(|| unknown("place"))?;
-    let inner = path.strip_prefix(&part.below).unwrap_or(&path);
+    let inner = part.inner(&path).ok_or_else(|| unknown("place"))?;
     let file = part
         .changes
         .files

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use callboard_domain::hash::fnv1a;
 use maud::{Markup, html};
 
 use super::kind::LARGE_LINES;
@@ -258,7 +259,6 @@ fn list(others: &[(&str, Option<(usize, usize)>)], shown: usize, view: &DiffView
 
 /// The id of a file's place on the page; the same on every page.
 pub fn anchor(path: &str) -> String {
-    // FNV-1a: an id is no secret, and two files with one id only share a link.
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("f-{:016x}", path.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix))
+    // An id is no secret, and two files with one id only share a link.
+    format!("f-{:016x}", fnv1a(path.bytes()))
 }
