@@ -817,7 +817,7 @@ fn the_doctor_greets_a_server() {
     let (status, message) = line(&world);
     assert_eq!(status, "ok", "{message}");
     assert!(message.contains(", which answers after "), "{message}");
-    // A file that somebody else may have written gets no token.
+    // The token is not sent to an address from a file that `init` did not write.
     let path = world.root().join(".mcp.json");
     let text = fs::read_to_string(&path).expect("the file");
     put(&path, &format!("{text}\n"));

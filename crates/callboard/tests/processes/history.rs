@@ -103,7 +103,7 @@ pub enum Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub status: Option<String>,
-    /// The assignee, or the holder of the lease in an answer with a fence; `None` for nobody.
+    /// The assignee, or the holder of the lease in an answer with a fence; `None` for a free task.
     pub holder: Option<String>,
     pub fence: Option<u64>,
     pub deps: Option<BTreeSet<String>>,

@@ -9,7 +9,7 @@ use callboard_domain::command::{
 };
 use callboard_domain::crew::state::{EpicState, TaskState};
 use callboard_domain::crew::{AgentId, MailId};
-use callboard_domain::ids::AttemptId;
+use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::review::mark::ReviewMark;
 use callboard_domain::rights::AgentType;
@@ -101,17 +101,7 @@ pub fn sessions(office: &mut Office) -> Vec<(Actor, Command)> {
     let mut steps = Vec::new();
     for lease_s in [None, Some(300), None, Some(20)] {
         let (task, attempt) = (office.new_task_id(), AttemptId(office.id()));
-        let create = TaskCreate {
-            task,
-            title: "a session".into(),
-            parent: None,
-            deps: Vec::new(),
-            checks: Vec::new(),
-            reference: None,
-            verification: None,
-            is_plan: false,
-            ..office.create()
-        };
+        let create = simple(office, task, "a session");
         let begin = AttemptBegin {
             attempt,
             task,
@@ -156,17 +146,7 @@ pub fn sessions(office: &mut Office) -> Vec<(Actor, Command)> {
 /// Work that is handed over and sent back with comments, twice.
 fn review(office: &mut Office) -> Vec<(Actor, Command)> {
     let (worker, reviewer, task) = (actor("agent:w1"), actor("human:ana"), office.new_task_id());
-    let create = TaskCreate {
-        task,
-        title: "to be reviewed".into(),
-        parent: None,
-        deps: Vec::new(),
-        checks: Vec::new(),
-        reference: None,
-        verification: None,
-        is_plan: false,
-        ..office.create()
-    };
+    let create = simple(office, task, "to be reviewed");
     let mut steps = vec![(worker.clone(), Command::TaskCreate(create))];
     for _ in 0..2 {
         let reject = ReviewDecide {
@@ -183,4 +163,19 @@ fn review(office: &mut Office) -> Vec<(Actor, Command)> {
         steps.push((reviewer.clone(), Command::ReviewDecide(reject)));
     }
     steps
+}
+
+/// A task that waits for nothing, so that a session on it can end.
+fn simple(office: &mut Office, task: TaskId, title: &str) -> TaskCreate {
+    TaskCreate {
+        task,
+        title: title.into(),
+        parent: None,
+        deps: Vec::new(),
+        checks: Vec::new(),
+        reference: None,
+        verification: None,
+        is_plan: false,
+        ..office.create()
+    }
 }
