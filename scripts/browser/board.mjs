@@ -48,9 +48,10 @@ export class Board {
     return board;
   }
 
-  // The board of `callboard demo`, when everything stands.
-  static async demo(name) {
+  // The board of `callboard demo`, when everything stands. Settings are variables of its environment.
+  static async demo(name, settings = {}) {
     const board = new Board(join(work, name));
+    board.settings = settings;
     await board.start(['demo', '--pace', '0', '--stay', '--dir', board.folder], work, /the board stands/);
     return board;
   }
@@ -116,7 +117,7 @@ export class Board {
   }
 
   async start(words, cwd, stands) {
-    const server = spawn(binary, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const server = spawn(binary, words, { cwd, env: { ...env, ...this.settings }, stdio: ['ignore', 'pipe', 'pipe'] });
     this.server = server;
     running.add(server);
     server.once('exit', () => running.delete(server));

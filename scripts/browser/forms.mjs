@@ -1,6 +1,8 @@
 // Every form of the board, used once by a browser that runs no script: it is filled in, sent, and its effect is seen. On
 // the board of `callboard demo`, where agents work, ask and hand over.
 
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { Board, SOON, Tab, lane, report } from './board.mjs';
 
 const REVIEW = 'Greet in three languages';
@@ -11,7 +13,7 @@ const AGAIN = 'Say how greet.sh exits';
 const used = new Set();
 const shown = new Set();
 // Forms that another check uses, and those that repeat the effect of one that is used here.
-const ELSEWHERE = ['/login', '/settings/redeliver/*'];
+const ELSEWHERE = ['/login'];
 
 const shape = (action) => action.replace(/^\/(tasks|mail|plans|jobs|agents)\/(?!new)[^/]+\//, '/$1/*/').replace(/redeliver\/.*/, 'redeliver/*');
 
@@ -75,7 +77,18 @@ class Person {
 }
 
 await lane('forms', async (browser) => {
-  const board = await Board.demo('demo');
+  // The receiver of a webhook: the ids of the messages that came.
+  const letters = [];
+  const receiver = createServer((request, response) => {
+    request.resume().on('end', () => {
+      letters.push(request.headers['webhook-id']);
+      response.writeHead(204).end();
+    });
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  const hook = `http://127.0.0.1:${receiver.address().port}/`;
+  const board = await Board.demo('demo', { CALLBOARD_CREW_WEBHOOK: hook, CALLBOARD_RELAY_WEBHOOK_ALLOW_PRIVATE: 'true' });
   const tab = await Tab.open(browser, board, { script: false });
   const ana = new Person(tab);
   const show = (id) => board.ask('agent:reader', 'get', { id });
@@ -311,6 +324,16 @@ await lane('forms', async (browser) => {
     await ana.send('/settings/update', { [setting]: '7' });
     await ana.goto('/settings');
     report('a setting is kept', (await ana.page.locator(`[name="${setting}"]`).inputValue()) === '7', await ana.page.locator(`[name="${setting}"]`).inputValue());
+    // The mail of the demo was told to the receiver.
+    const came = letters.length;
+    const row = ana.page.locator('tr[id^=delivery-]', { hasText: 'delivered' }).first();
+    for (const until = Date.now() + SOON; (await row.count()) === 0 && Date.now() < until; ) await ana.goto('/settings');
+    const again = row.locator('form button');
+    used.add(shape(await row.locator('form').getAttribute('action')));
+    await ana.press(again);
+    const said = await ana.said();
+    for (const until = Date.now() + SOON; letters.length === came && Date.now() < until; ) await ana.goto('/settings');
+    report('a message is sent again', /sent again/.test(said) && letters.length > came, { said, letters });
     await ana.send('/settings/look');
     report('the board looks at its health again', (await ana.page.locator('main').textContent()).includes('Doctor'), ana.page.url());
     await ana.send('/settings/clients');
@@ -332,4 +355,5 @@ await lane('forms', async (browser) => {
   const left = [...shown].filter((action) => !used.has(action) && !ELSEWHERE.includes(action)).sort();
   report('every form that a page showed was used', left.length === 0, left);
   report('nothing is asked of other origins', tab.outside.length === 0, tab.outside);
+  receiver.close();
 });
