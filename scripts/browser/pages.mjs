@@ -21,6 +21,7 @@ const PAGES = [
   '/tasks/new?title=Greet+in+four+languages&deps={Greet in three languages}&checks=true',
   '/tasks/new?title=Greet+in+four+languages&deps=nothing-like-it&check1=make&kind2=person&check2=reads+well&lines=5&contract=manual',
   '/tasks/{Greet in three languages}/review',
+  '/tasks/{Shorten the README}/review?conflict=README.md',
   '/mail',
   '/mail?all=1',
   '/mail?box=agents',

@@ -84,7 +84,9 @@ pub use pulls::open::{PullDraft, PullFault};
 pub use quota::{Metric, Quotas};
 pub use review::changes::WorkspaceChanges;
 pub use review::comment::{CommentSeen, Rejection, ReviewComments};
-pub use review::look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
+pub use review::look::{
+    ConflictSeen, Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff,
+};
 pub use review::merge::{Merged, ReviewEnd, Reviewed, merge_message};
 pub use review::merging::MergeSeen;
 pub use review::overlap::{Overlap, Overlaps, ReviewPlace};

@@ -3,6 +3,7 @@
 //!
 //! The commit names the task and the head it holds, so a repeated merge, perhaps after a crash, finds it.
 
+mod conflict;
 mod look;
 mod publish;
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use callboard_domain::board::branch::is_branch_name;
+use callboard_domain::review::conflict::FileConflict;
 use callboard_engine::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart, Rebased, Turn, WorktreeFault, settings_files,
@@ -60,7 +62,17 @@ impl Merges for LocalWorktrees {
         from: &str,
         target: &str,
     ) -> Result<MergeOutlook, MergeFault> {
-        outlook(repo, from, target).await
+        outlook(&Sides::of(repo, from, target).await?).await
+    }
+
+    async fn merge_conflict(
+        &self,
+        repo: &Path,
+        from: &str,
+        target: &str,
+        file: &str,
+    ) -> Result<FileConflict, MergeFault> {
+        conflict::conflict(&Sides::of(repo, from, target).await?, file).await
     }
 
     async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
@@ -165,7 +177,9 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
             // An earlier merge of this very head, known by its trailers.
             Some(commit) => MergePlan::AlreadyThere { commit },
             None if fork.base == head => MergePlan::Nothing,
-            None => match merge_trees(Git::writing(&repo), &fork, &onto, &head).await? {
+            None => match merge_trees(Git::writing(&repo), &merge_tree(&fork, &onto, &head, QUIET))
+                .await?
+            {
                 MergedTrees::Tree(tree) => {
                     let trailers = format!("{TASK_TRAILER}: {task}\n{HEAD_TRAILER}: {head}\n");
                     let message = format!("{}\n\n{trailers}", message.trim_end());
@@ -204,22 +218,53 @@ async fn head(from: &MergeFrom) -> Result<String, WorktreeFault> {
     }
 }
 
+/// Both sides of a merge that git judges without writing.
+struct Sides<'r> {
+    repo: &'r Path,
+    target: &'r str,
+    onto: String,
+    head: String,
+    fork: Fork,
+}
+
+impl<'r> Sides<'r> {
+    async fn of(repo: &'r Path, from: &str, target: &'r str) -> Result<Self, MergeFault> {
+        let head = commit_of(repo, from).await?;
+        let onto = onto(repo, &Tips::of(repo, target).await?, target, &head).await?;
+        let fork = fork(repo, &head, &onto).await?;
+        Ok(Self { repo, target, onto, head, fork })
+    }
+
+    /// Whether the target has all of the work already.
+    fn is_settled(&self) -> bool {
+        self.fork.merged_as.is_some() || self.fork.base == self.head
+    }
+
+    /// A place for the objects of the merge, beside those of the repository.
+    async fn scratch(&self) -> Result<Scratch, WorktreeFault> {
+        let objects = common_dir(self.repo).await?.join("objects");
+        Ok(Scratch::beside(None, objects).await?)
+    }
+
+    fn merge_tree(&self, messages: &'static str) -> Vec<String> {
+        merge_tree(&self.fork, &self.onto, &self.head, messages)
+    }
+}
+
 /// The outlook of a merge, as far as git can tell without writing.
-async fn outlook(repo: &Path, from: &str, target: &str) -> Result<MergeOutlook, MergeFault> {
-    let head = commit_of(repo, from).await?;
-    let onto = onto(repo, &Tips::of(repo, target).await?, target, &head).await?;
-    let count = ["rev-list", "--count", &onto, &format!("^{head}")].map(str::to_owned);
+async fn outlook(sides: &Sides<'_>) -> Result<MergeOutlook, MergeFault> {
+    let Sides { repo, onto, head, .. } = sides;
+    let count = ["rev-list", "--count", onto, &format!("^{head}")].map(str::to_owned);
     let behind = Git::at(repo).ask(&count).await.map_err(WorktreeFault::from)?;
     let behind = text(&behind).parse().unwrap_or_default();
-    let fork = fork(repo, &head, &onto).await?;
-    if fork.merged_as.is_some() || fork.base == head {
+    if sides.is_settled() {
         return Ok(MergeOutlook { behind, conflicts: Vec::new() });
     }
-    let objects = common_dir(repo).await?.join("objects");
-    let scratch = Scratch::beside(None, objects).await.map_err(WorktreeFault::from)?;
-    let merged = merge_trees(scratch.used_by(Git::at(repo)), &fork, &onto, &head).await?;
+    let scratch = sides.scratch().await?;
+    let merge = sides.merge_tree(QUIET);
+    let merged = merge_trees(scratch.used_by(Git::at(repo)), &merge).await;
     scratch.close().await.map_err(WorktreeFault::from)?;
-    let conflicts = match merged {
+    let conflicts = match merged? {
         MergedTrees::Tree(_) => Vec::new(),
         MergedTrees::Conflict(files) => files,
     };
@@ -247,21 +292,23 @@ enum MergedTrees {
     Conflict(Vec<String>),
 }
 
-/// Merges two commits without a checkout.
-async fn merge_trees(
-    git: Git<'_>,
-    fork: &Fork,
-    onto: &str,
-    head: &str,
-) -> Result<MergedTrees, WorktreeFault> {
-    let base = format!("--merge-base={}", fork.base);
-    let mut merge = vec!["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
+/// Leaves out what git says about the merge.
+const QUIET: &str = "--no-messages";
+
+/// The arguments of git that merge two commits without a checkout.
+fn merge_tree(fork: &Fork, onto: &str, head: &str, messages: &'static str) -> Vec<String> {
+    let mut merge =
+        ["merge-tree", "--write-tree", "-z", "--name-only", messages].map(str::to_owned).to_vec();
     // Without a given base git also finds one where both sides merged each other.
     if fork.is_squashed {
-        merge.push(&base);
+        merge.push(format!("--merge-base={}", fork.base));
     }
-    merge.extend([onto, head]);
-    let answer = git.patiently().answer(&merge).await?;
+    merge.extend([onto, head].map(str::to_owned));
+    merge
+}
+
+async fn merge_trees(git: Git<'_>, merge: &[String]) -> Result<MergedTrees, WorktreeFault> {
+    let answer = git.patiently().answer(merge).await?;
     let mut fields = names(&answer.stdout);
     match answer.code {
         0 => Ok(MergedTrees::Tree(fields.remove(0))),

@@ -211,6 +211,14 @@ fn a_merge_that_waits_for_people_is_disabled_and_a_conflict_can_still_be_rebased
     let conflicts = || Some(page()).filter(|page| page.contains("Conflicts in "));
     let waits = std::iter::repeat_with(conflicts).flatten().next().unwrap();
     assert!(waits.contains(rebase), "{waits}");
+    let asked = "/tasks/P-1/review?conflict=list.txt";
+    assert!(waits.contains(&format!("<a href=\"{asked}#conflict\">")), "{waits}");
+    let both = site.get(asked).text;
+    for cell in ["on main", "this work", "code del\">another<", "code add\">one<"] {
+        assert!(both.contains(cell), "{cell}: {both}");
+    }
+    let none = site.get(&format!("{path}?conflict=nothing-like-it")).text;
+    assert!(none.contains("A merge meets no conflict in this file now."), "{none}");
 
     cli(folder, &["check", "attest", &id, "0"]);
     let free = page();

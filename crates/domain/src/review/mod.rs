@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod beside;
+pub mod conflict;
 pub mod follow;
 pub mod mark;
 pub mod merging;

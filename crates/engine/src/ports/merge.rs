@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use callboard_domain::review::conflict::FileConflict;
 use callboard_domain::review::mark::ReviewMark;
 
 use super::{Turn, Worktree, WorktreeFault};
@@ -23,6 +24,15 @@ pub trait Merges: Send + Sync {
         from: &str,
         target: &str,
     ) -> Result<MergeOutlook, MergeFault>;
+
+    /// How one file conflicts, in the merge that `merge_outlook` judges; without hunks and words if it does not.
+    async fn merge_conflict(
+        &self,
+        repo: &Path,
+        from: &str,
+        target: &str,
+        file: &str,
+    ) -> Result<FileConflict, MergeFault>;
 
     /// A folder with the files of one part as they would be after the merge: the task's own worktree if it has
     /// these files, else a folder made for this, which `merge_publish` and `merge_abandon` remove.

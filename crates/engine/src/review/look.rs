@@ -3,6 +3,7 @@
 use callboard_domain::decide::verification::waits_for_person;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::review::conflict::FileConflict;
 use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery, CardRow};
 
@@ -63,6 +64,11 @@ impl ReviewSeen {
         self.card.merged_as()
     }
 
+    /// The folder that stands before each path of a task with several repositories, with a slash; else empty.
+    fn below(&self, work: &ReviewWork) -> String {
+        if self.work.len() > 1 { format!("{}/", work.name) } else { String::new() }
+    }
+
     pub fn foresight(&self) -> Foresight {
         let mut all = Foresight { repos: self.work.len(), ..Foresight::default() };
         for work in &self.work {
@@ -77,8 +83,7 @@ impl ReviewSeen {
             all.settings.extend(settings_files(look.files.iter().map(|file| &file.path)));
             match &look.outlook {
                 Ok(outlook) => {
-                    let several = self.work.len() > 1;
-                    let below = if several { format!("{}/", work.name) } else { String::new() };
+                    let below = self.below(work);
                     let files = outlook.conflicts.iter().map(|file| format!("{below}{file}"));
                     all.conflicts.extend(files);
                     all.behind += outlook.behind;
@@ -88,6 +93,15 @@ impl ReviewSeen {
         }
         all
     }
+}
+
+/// A file that both sides changed in conflicting ways.
+#[derive(Clone, Debug)]
+pub struct ConflictSeen {
+    /// The branch that the work goes to.
+    pub target: String,
+    /// The conflict, or the words of git if it cannot be read.
+    pub conflict: Result<FileConflict, String>,
 }
 
 /// The changes of a task in one repository.
@@ -171,6 +185,29 @@ impl Engine {
             work.push(ReviewWork { part, name, looked });
         }
         Ok(At { it: ReviewSeen { card, work }, now })
+    }
+
+    /// How a file of a review conflicts, if merging it would meet a conflict there.
+    pub async fn review_conflict(
+        &self,
+        op: &OpContext,
+        seen: &ReviewSeen,
+        path: &str,
+    ) -> Result<Option<ConflictSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let Some(shop) = &self.parts.workshop else { return Ok(None) };
+        for work in &seen.work {
+            let (Ok(look), Some(place)) = (&work.looked, &work.part.worktree) else { continue };
+            let (Ok(outlook), below) = (&look.outlook, seen.below(work)) else { continue };
+            let Some(file) = path.strip_prefix(&below) else { continue };
+            if outlook.conflicts.iter().any(|known| known == file) {
+                let (head, target) = (&look.state.head, &work.part.target);
+                let conflict = shop.merges.merge_conflict(&place.repo, head, target, file).await;
+                let (target, conflict) = (target.clone(), conflict.map_err(said));
+                return Ok(Some(ConflictSeen { target, conflict }));
+            }
+        }
+        Ok(None)
     }
 
     /// The changes of a task's work, committed or not; with patches if requested. With several repositories, paths

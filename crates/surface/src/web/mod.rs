@@ -42,6 +42,7 @@ pub mod query;
 mod review;
 mod review_bar;
 mod review_checks;
+mod review_conflict;
 mod review_diff;
 mod review_merge;
 mod review_panels;

@@ -18,8 +18,8 @@ use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::{ChangesQuery, PatchWish, WorkCommit, WorktreeFault};
 use callboard_engine::{
-    EngineError, MergeSeen, Overlaps, Rejection, ReviewComments, ReviewPlace, ReviewSeen,
-    WorkspaceChanges,
+    ConflictSeen, EngineError, MergeSeen, Overlaps, Rejection, ReviewComments, ReviewPlace,
+    ReviewSeen, WorkspaceChanges,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -30,6 +30,7 @@ use super::parts::{State, Tone, actor, note, span};
 use super::query::{address, encoded};
 use super::review_bar::decide;
 use super::review_checks::{CheckTail, tails};
+use super::review_conflict::conflict_of;
 use super::review_diff::{diff_of, place_of};
 use super::review_merge::merge_lines;
 use super::review_panels::panels;
@@ -85,6 +86,9 @@ pub(super) struct ReviewAsked {
     /// `0`: lines in which only spaces changed are left out.
     #[serde(default)]
     pub ws: String,
+    /// The file whose conflict stands above the changes.
+    #[serde(default)]
+    conflict: String,
     #[serde(default)]
     pub context: Option<u32>,
     /// The number of the first file that is shown; without it the first of all.
@@ -152,8 +156,12 @@ impl ReviewAsked {
     fn own(&self) -> String {
         let number = |number: Option<usize>| number.map(|it| it.to_string()).unwrap_or_default();
         let context = number(self.context.map(|lines| lines as usize));
-        let places =
-            [("file", self.file.clone()), ("context", context), ("from", number(self.from))];
+        let places = [
+            ("file", self.file.clone()),
+            ("conflict", self.conflict.clone()),
+            ("context", context),
+            ("from", number(self.from)),
+        ];
         let places = places.iter().map(|(name, value)| (*name, value.as_str()));
         let places: Vec<_> = places.filter(|(_, value)| !value.is_empty()).collect();
         let kept = self.kept();
@@ -193,6 +201,8 @@ pub(super) struct Reviewing {
     pub commits: Vec<Vec<WorkCommit>>,
     /// The two commits between which changes are shown.
     pub range: Option<(String, String)>,
+    /// The file whose conflict the reader asked for; without a conflict where merging that file meets none.
+    pub conflict: Option<(String, Option<ConflictSeen>)>,
     /// The merge that runs, or ended a short time ago.
     pub merging: Option<MergeSeen>,
 }
@@ -296,6 +306,13 @@ async fn reviewing(
         Some((from, to)) => (Some(from.clone()), Some(to.clone())),
         None => (asked.since(look.as_ref()).map(str::to_owned), None),
     };
+    let conflict = match asked.conflict.as_str() {
+        "" => None,
+        path => {
+            let met = page.engine.review_conflict(&op, &seen, path).await?;
+            Some((path.to_owned(), met))
+        }
+    };
     let merging = page.engine.merge_seen(&op, id)?.filter(|merge| is_news(merge, &seen));
     let mut query = ChangesQuery {
         since,
@@ -362,6 +379,7 @@ async fn reviewing(
         lets_start,
         commits,
         range,
+        conflict,
         merging,
     })
 }
@@ -436,6 +454,7 @@ pub(super) async fn shown(
         }
         (moved_line(&reviewing))
         (decide(page, &reviewing, &asked))
+        (conflict_of(&reviewing))
         (diff)
     };
     let mut view = View::of(Screen::Board, &task.title, content);

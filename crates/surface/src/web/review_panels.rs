@@ -10,6 +10,7 @@ use super::parts::{Tone, actor, ago, icon, prose, span, task_link};
 use super::query::address;
 use super::review::{Reviewing, short};
 use super::review_checks::{CheckPanel, checks};
+use super::review_conflict::conflict_address;
 
 /// How many file names a line of the panel has.
 /// The rest is a number: the tree beside the diff names all files.
@@ -169,7 +170,7 @@ fn in_git(reviewing: &Reviewing, foresight: &Foresight) -> Vec<ReadyLine> {
         }
         (None, _) => {
             let words = html! {
-                "Conflicts in " (file_links(&foresight.conflicts, reviewing)) "; " (foresight.behind) " behind"
+                "Conflicts in " (names(&foresight.conflicts, |file| Some(conflict_address(reviewing, file)))) "; " (foresight.behind) " behind"
             };
             lines.push((Tone::Failed, "warn", words));
         }
@@ -261,13 +262,22 @@ fn of_checks(reviewing: &Reviewing) -> Vec<ReadyLine> {
 /// The first files by name. A changed file is a link to its place on the page.
 fn file_links(files: &[String], reviewing: &Reviewing) -> Markup {
     let changed = reviewing.files();
-    let is_changed = |file: &str| changed.iter().any(|(path, _)| path == file);
+    names(files, |file| {
+        let is_changed = changed.iter().any(|(path, _)| path == file);
+        let query = address(&[], &[("file", file)]);
+        is_changed.then(|| format!("{}{query}#{}", reviewing.address(), anchor(file)))
+    })
+}
+
+/// The first files by name, each as a link where it has an address.
+fn names(files: &[String], address_of: impl Fn(&str) -> Option<String>) -> Markup {
     html! {
         @for (n, file) in files.iter().take(NAMES_MAX).enumerate() {
             @if n > 0 { ", " }
-            @if is_changed(file) {
-                a href={ (reviewing.address()) (address(&[], &[("file", file)])) "#" (anchor(file)) } { bdi { (file) } }
-            } @else { bdi { (file) } }
+            @match address_of(file) {
+                Some(address) => a href=(address) { bdi { (file) } },
+                None => bdi { (file) },
+            }
         }
         @if files.len() > NAMES_MAX { " and " (files.len() - NAMES_MAX) " more" }
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use callboard_domain::review::conflict::{ConflictHunk, FileConflict};
 use callboard_engine::ports::{
     FileDiff, MergeOutlook, Merges, Worktree, WorktreeDiff, WorktreeFault, Worktrees,
 };
@@ -69,6 +70,47 @@ async fn an_outlook_says_what_a_merge_would_meet() {
     let of_branch = LocalWorktrees::default();
     let of_branch = of_branch.merge_outlook(&worktree.repo, &worktree.branch, "main").await;
     assert_eq!(of_branch.expect("an outlook"), meets);
+}
+
+#[tokio::test]
+async fn a_conflict_has_the_lines_of_both_sides_or_the_words_of_git() {
+    let repo = Repo::with_origin();
+    for file in ["gone.txt", "list.txt", "both.txt"] {
+        repo.write(file, "1\n2\n3\n4\n5\n");
+    }
+    repo.commit("three files");
+    git_in(&repo.path, &["push", "--quiet", "origin", "main"]);
+    let worktree = make(&repo, "CB-1").await;
+    write(&worktree, "list.txt", "1\n2\nours\n4\n5\n");
+    write(&worktree, "gone.txt", "ours\n");
+    commit(&worktree, "both.txt", "1\n2\n3\n4\n5\nours\n");
+    repo.write("list.txt", "1\n2\ntheirs\nand more\n4\n5\n");
+    repo.write("both.txt", "theirs\n1\n2\n3\n4\n5\n");
+    git_in(&repo.path, &["rm", "--quiet", "gone.txt"]);
+    repo.commit("theirs");
+    let head = git_in(&worktree.path, &["rev-parse", "HEAD"]);
+    let known = git_in(&repo.path, &["count-objects"]);
+    let found = async |file: &str| {
+        let merges = LocalWorktrees::default();
+        let found = merges.merge_conflict(&worktree.repo, head.trim(), "main", file).await;
+        found.expect("git can tell")
+    };
+    let lines = |lines: &str| lines.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let hunk = ConflictHunk {
+        before: lines("1 2"),
+        target: vec!["theirs".into(), "and more".into()],
+        work: lines("ours"),
+        after: lines("4 5"),
+    };
+    assert_eq!(found("list.txt").await, FileConflict { hunks: vec![hunk], words: Vec::new() });
+    let gone = found("gone.txt").await;
+    assert!(gone.hunks.is_empty(), "{gone:?}");
+    let [words] = gone.words.as_slice() else { panic!("one message: {gone:?}") };
+    assert!(words.contains("deleted in main and modified in the work"), "{words}");
+    for file in ["both.txt", "nothing-like-it", ""] {
+        assert_eq!(found(file).await, FileConflict::default(), "{file}");
+    }
+    assert_eq!(git_in(&repo.path, &["count-objects"]), known, "looking writes nothing");
 }
 
 #[tokio::test]

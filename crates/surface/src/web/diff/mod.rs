@@ -1,9 +1,10 @@
 //! The changes of a task as a page shows them: a patch of git read into files, hunks and lines (`parse.rs`), words that
-//! changed within a line (`words.rs`), classes of code (`paint.rs`), the tables (`table.rs`, `file.rs`) and the tree of
-//! files beside them (`tree.rs`). Nothing here asks the engine.
+//! changed within a line (`words.rs`), classes of code (`paint.rs`), the tables (`table.rs`, `file.rs`), the tree of
+//! files beside them (`tree.rs`), and the sides of a conflict (`conflict.rs`). Nothing here asks the engine.
 //!
 //! A patch is hostile text: an agent chose its paths and lines. Every limit is a sentence on the page, with a link.
 
+mod conflict;
 mod file;
 mod kind;
 mod moved;
@@ -14,6 +15,7 @@ mod table;
 mod tree;
 mod words;
 
+pub use conflict::conflict;
 pub use file::{DiffCaps, DiffSaid, DiffView, FileFacts, PaintPair, anchor, files};
 pub use kind::{DiffKind, GeneratedBy, kind_of};
 pub use moved::mark_moved;

@@ -41,7 +41,22 @@ struct Marked<'l> {
     marks: &'l Marks,
 }
 
-impl FileTable<'_> {
+impl<'t> FileTable<'t> {
+    /// Both sides beside each other, without numbers, colours of code, comments and links.
+    pub(super) fn of_sides(file: &'t DiffFile) -> Self {
+        Self {
+            file,
+            is_split: true,
+            lines_max: 0,
+            said: None,
+            old_paint: None,
+            new_paint: None,
+            comment: None,
+            more: None,
+            context: 0,
+        }
+    }
+
     /// The table, and the comments whose line is not in it.
     pub(super) fn render(&self) -> (Markup, Vec<&Markup>) {
         // `placed` are comments that stand under a line already; the others are returned.
@@ -102,7 +117,11 @@ impl FileTable<'_> {
     }
 
     /// The rows of a hunk's lines, in one column or in two.
-    fn body(&self, lines: &[DiffLine], placed: &mut BTreeSet<(DiffSide, u32)>) -> Markup {
+    pub(super) fn body(
+        &self,
+        lines: &[DiffLine],
+        placed: &mut BTreeSet<(DiffSide, u32)>,
+    ) -> Markup {
         let words = words_of(lines);
         let lines = lines.iter().zip(&words).map(|(line, marks)| Marked { line, marks });
         let lines: Vec<Marked<'_>> = lines.collect();
