@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use super::Page;
 use super::parts::{Tone, actor, ago, note};
 use super::task::{TaskSeen, found};
+use super::task_new::{DEFAULT_PRIORITY, priority_field};
 use super::task_verbs::{VerbForm, new_checks, plain};
 
 /// A long text is cut in the comparison of two versions; the form below has all of it.
@@ -181,8 +182,8 @@ pub(super) fn edit(page: &Page, seen: &TaskSeen) -> Markup {
                 textarea.input #edit-criteria name="criteria" rows="2" { (fields.criteria) }
             }
             div.field {
-                label for="edit-priority" { "Priority, 0 to 1000; smaller comes first" }
-                input.input #edit-priority name="priority" type="number" min="0" max="1000" value=(fields.priority);
+                label for="edit-priority" { "Priority" }
+                (priority_field("edit-priority", fields.priority.parse().unwrap_or(DEFAULT_PRIORITY)))
             }
             div.field {
                 label for="edit-epic" { "Part of" }

@@ -25,7 +25,7 @@ use super::task_new_deps::Deps;
 use super::task_verbs::{check_lines, new_checks, once, plain, why_not};
 use super::{Page, done, said};
 
-const DEFAULT_PRIORITY: u16 = 500;
+pub(super) const DEFAULT_PRIORITY: u16 = 500;
 /// How many lines for checks a new form has at least; one of them is always empty.
 const LINES_MIN: usize = 2;
 /// How many commands of other tasks are offered.
@@ -405,7 +405,7 @@ fn fields(
                 }
                 div.field {
                     label for="priority" { "Priority" }
-                    (priority_field(form.priority.unwrap_or(DEFAULT_PRIORITY)))
+                    (priority_field("priority", form.priority.unwrap_or(DEFAULT_PRIORITY)))
                 }
                 div.field {
                     label for="epic" { "Part of" }
@@ -452,11 +452,11 @@ fn fields(
 }
 
 /// The priorities by their words. A number between them, from a link or a command, is a choice as well.
-fn priority_field(priority: u16) -> Markup {
+pub(super) fn priority_field(id: &str, priority: u16) -> Markup {
     let known = [PlannedPriority::High, PlannedPriority::Medium, PlannedPriority::Low];
     let is_named = known.iter().any(|known| known.number() == priority);
     html! {
-        select.input #priority name="priority" {
+        select.input #(id) name="priority" {
             option value="0" selected[priority == 0] { "P0, before all others" }
             @for known in known {
                 option value=(known.number()) selected[priority == known.number()] { (known.word()) ", " (known.number()) }
