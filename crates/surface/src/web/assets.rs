@@ -51,7 +51,12 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/js/find.js", SCRIPT, include_str!("js/find.js")),
 ];
 
-/// The stylesheet as browsers get it: without comments, indentation, and the spaces around signs.
+/// The custom property that files besides the stylesheet name.
+const KEPT_NAME: &str = "surface";
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// The stylesheet as browsers get it: without comments, indentation and the spaces around signs, and with short names
+/// for its properties.
 pub fn style() -> &'static str {
     static SERVED: LazyLock<String> = LazyLock::new(|| {
         let mut served = String::with_capacity(STYLE.len());
@@ -75,6 +80,11 @@ pub fn style() -> &'static str {
             (";}", "}"),
             (" > ", ">"),
             (" ~ ", "~"),
+            ("(> ", "(>"),
+            (" + .", "+."),
+            (" + li", "+li"),
+            (" + tr", "+tr"),
+            (" / ", "/"),
             (" < ", "<"),
             (" >= ", ">="),
             ("(0.", "(."),
@@ -82,9 +92,34 @@ pub fn style() -> &'static str {
             (":0.", ":."),
             (" 0.", " ."),
         ];
-        shorter.iter().fold(served, |served, (long, short)| served.replace(long, short))
+        short_names(
+            &shorter.iter().fold(served, |served, (long, short)| served.replace(long, short)),
+        )
     });
     &SERVED
+}
+
+/// Gives each custom property a name of one letter, in the order in which the text first names them. The icons use
+/// `KEPT_NAME`.
+fn short_names(text: &str) -> String {
+    let mut parts = text.split("--");
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    let mut names = vec![KEPT_NAME];
+    for part in parts {
+        let end = part.find(|c: char| c != '-' && !c.is_ascii_lowercase()).unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        short.push_str("--");
+        match at {
+            0 => short.push_str(name),
+            _ => short.push(char::from(LETTERS[at - 1])),
+        }
+        short.push_str(rest);
+    }
+    short
 }
 
 /// Whether a path is one of these files.
