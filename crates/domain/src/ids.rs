@@ -56,13 +56,32 @@ impl Id {
     }
 }
 
+/// The value of each byte as a digit, `NO_DIGIT` for the others. Every call reads ids.
+const DIGITS: [u8; 256] = digits();
+const NO_DIGIT: u8 = u8::MAX;
+
+const fn digits() -> [u8; 256] {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < ALPHABET.len() {
+        let character = ALPHABET[value];
+        digits[character as usize] = value as u8;
+        digits[character.to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
+    }
+    // People read these letters as digits.
+    let mut n = 0;
+    while n < ALIKE.len() {
+        digits[ALIKE[n].0 as usize] = ALIKE[n].1;
+        n += 1;
+    }
+    digits
+}
+
+const ALIKE: [(u8, u8); 6] = [(b'o', 0), (b'O', 0), (b'i', 1), (b'I', 1), (b'l', 1), (b'L', 1)];
+
 fn crockford_digit(character: u8) -> Option<u8> {
-    let lower = match character.to_ascii_lowercase() {
-        b'o' => b'0',
-        b'i' | b'l' => b'1',
-        other => other,
-    };
-    ALPHABET.iter().position(|c| *c == lower).map(|p| p as u8)
+    Some(DIGITS[character as usize]).filter(|digit| *digit != NO_DIGIT)
 }
 
 impl fmt::Display for Id {

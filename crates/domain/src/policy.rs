@@ -115,7 +115,7 @@ impl Policy {
             return Err("at least one status must have the phase closed_done".into());
         }
         for (n, label) in labels.iter().enumerate() {
-            if labels[..n].iter().any(|l| fold(&l.name) == fold(&label.name)) {
+            if labels[..n].iter().any(|l| folded(&l.name).eq(folded(&label.name))) {
                 return Err(format!("status '{}' is there twice", label.name));
             }
         }
@@ -193,7 +193,7 @@ impl Policy {
 
     /// Finds a label in any case and with `-` or spaces for `_`.
     pub fn label(&self, name: &str) -> Option<&Label> {
-        self.labels.iter().find(|l| fold(&l.name) == fold(name))
+        self.labels.iter().find(|l| folded(&l.name).eq(folded(name)))
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -214,10 +214,13 @@ impl Policy {
 /// One spelling for every way to write an enum word: `In-Progress` and `in progress` are
 /// `in_progress`.
 pub fn fold(word: &str) -> String {
-    word.trim()
-        .chars()
-        .map(|c| if c == '-' || c == ' ' { '_' } else { c.to_ascii_lowercase() })
-        .collect()
+    folded(word).collect()
+}
+
+/// The characters of `fold`, to compare words without making a text.
+fn folded(word: &str) -> impl Iterator<Item = char> {
+    let spelling = |c: char| if c == '-' || c == ' ' { '_' } else { c.to_ascii_lowercase() };
+    word.trim().chars().map(spelling)
 }
 
 /// Reads `backlog:initial, in_progress:working, …`.

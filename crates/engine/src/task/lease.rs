@@ -129,13 +129,28 @@ impl Engine {
         if count > 0 {
             self.learned(org, count).await;
         }
+        // A task that is closed now has no verification to wait for.
+        let job = match leased.seen.it.task.phase.is_closed() {
+            true => None,
+            false => self.verification_of(org, completion.task, id).await?,
+        };
+        Ok(Leased { job, knowledge, ..leased })
+    }
+
+    /// The job that verifies a task: the one of this id, or one that was under way before.
+    async fn verification_of(
+        &self,
+        org: &str,
+        task: TaskId,
+        id: JobId,
+    ) -> Result<Option<JobId>, EngineError> {
         let store = &self.parts.store;
-        // A quick runner may have ended the new job by now; it still counts. If none was made, one may be under way.
+        // A quick runner may have ended the new job by now; it still counts.
         let job = match store.job(org, id).await? {
             Some(job) => Some(job),
-            None => store.verify_job(org, completion.task).await?,
+            None => store.verify_job(org, task).await?,
         };
-        Ok(Leased { job: job.map(|job| job.id), knowledge, ..leased })
+        Ok(job.map(|job| job.id))
     }
 
     fn drafted(&self, learnings: Vec<Learning>) -> Vec<NewKnowledge> {

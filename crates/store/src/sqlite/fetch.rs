@@ -260,6 +260,16 @@ pub(crate) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>
     Ok(found.map(|(task, _)| task))
 }
 
+/// Whether the org has the task, and it is not removed.
+pub(crate) fn has_task(db: &Connection, org: i64, id: TaskId) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT t.removed_at IS NULL FROM tasks t WHERE t.id = ?1 AND t.org = ?2 AND t.prefix = ?3",
+    )?
+    .query_row(params![id.id.to_bytes(), org, id.prefix.as_str()], |row| row.get(0))
+    .optional()
+    .map(Option::unwrap_or_default)
+}
+
 /// A task, and when it was removed.
 fn task_row(db: &Connection, org: i64, id: TaskId) -> Result<Option<(Task, Option<Timestamp>)>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {

@@ -143,9 +143,9 @@ impl Store for SqliteStore {
 
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
         self.shared.read_in(org, |db, org, _| {
-            match fetch::task(db, org, task).map_err(from_sqlite)? {
-                Some(_) => comments::of_task(db, task, COMMENTS_SHOWN_MAX).map_err(from_sqlite),
-                None => Ok(Vec::new()),
+            match fetch::has_task(db, org, task).map_err(from_sqlite)? {
+                true => comments::of_task(db, task, COMMENTS_SHOWN_MAX).map_err(from_sqlite),
+                false => Ok(Vec::new()),
             }
         })
     }

@@ -180,9 +180,9 @@ impl SqliteStore {
     ) -> std::result::Result<T, ApplyError> {
         self.keep(move |db| {
             let org = read::org(db, &of.org)?;
-            match fetch::task(db, org, of.task).map_err(from_sqlite)? {
-                Some(_) => work(db, org, of).map_err(from_sqlite),
-                None => Ok(Err(of.not_found())),
+            match fetch::has_task(db, org, of.task).map_err(from_sqlite)? {
+                true => work(db, org, of).map_err(from_sqlite),
+                false => Ok(Err(of.not_found())),
             }
         })
         .await
@@ -197,8 +197,10 @@ impl SqliteStore {
     ) -> Stored<T> {
         self.shared.read_in(org, |db, org, _| {
             // A task of another org is not found either, so a guessed id shows nothing.
-            let found = fetch::task(db, org, task).map_err(from_sqlite)?;
-            found.map_or(Ok(T::default()), |_| work(db).map_err(from_sqlite))
+            match fetch::has_task(db, org, task).map_err(from_sqlite)? {
+                true => work(db).map_err(from_sqlite),
+                false => Ok(T::default()),
+            }
         })
     }
 }

@@ -203,15 +203,15 @@ pub(crate) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<
 impl CardStore for SqliteStore {
     async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError> {
         self.shared.read_in(org, |db, org, _| {
-            let known = fetch::task(db, org, task).map_err(from_sqlite)?;
-            known.map(|task| of_task(db, task.id).map_err(from_sqlite)).transpose()
+            let is_known = fetch::has_task(db, org, task).map_err(from_sqlite)?;
+            is_known.then(|| of_task(db, task).map_err(from_sqlite)).transpose()
         })
     }
 
     async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError> {
         self.shared.read_in(org, |db, org, _| {
-            let known = fetch::task(db, org, task).map_err(from_sqlite)?;
-            known.map(|task| scratchpad_of(db, task.id).map_err(from_sqlite)).transpose()
+            let is_known = fetch::has_task(db, org, task).map_err(from_sqlite)?;
+            is_known.then(|| scratchpad_of(db, task).map_err(from_sqlite)).transpose()
         })
     }
 
