@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_domain::desk::{Desk, Rows, TaskRows, Touched};
 use callboard_domain::event::{Event, LoggedEvent, step_of};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::runs::job::JobId;
+use callboard_domain::runs::job::{Job, JobId};
+use callboard_domain::runs::run::Run;
 use callboard_domain::task::{Dependent, Task};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
@@ -18,17 +19,20 @@ use crate::sqlite::task::comments;
 use crate::sqlite::{files, knowledge, pulls, review, rows, runs};
 use crate::table::attempt::{self, OUTPUTS};
 use crate::table::entry::{self, ENTRIES};
-use crate::table::{event, task};
+use crate::table::{Values, event, job, run, task};
 
-/// Writes the changed rows of a desk. `fetched` are its tasks as they were read. An attempt ends before the next one
-/// of its task begins, a job before the next one with its key, and an edge is deleted before its place is taken.
-pub(crate) fn rows(
-    db: &Connection,
-    org: i64,
-    desk: &Desk,
-    fetched: &BTreeMap<TaskId, Task>,
-) -> Result<()> {
-    let Desk { now, rows, touched } = desk;
+/// The rows of a desk as they were read, to compare with what a command made of them.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    pub tasks: BTreeMap<TaskId, Task>,
+    pub jobs: BTreeMap<JobId, Job>,
+    pub runs: BTreeMap<JobId, Run>,
+}
+
+/// Writes the changed rows of a desk. An attempt ends before the next one of its task begins, a job before the next one
+/// with its key, and an edge is deleted before its place is taken.
+pub(crate) fn rows(db: &Connection, org: i64, desk: &Desk, fetched: &Fetched) -> Result<()> {
+    let Desk { rows, touched, .. } = desk;
     for write in row_writes(org, desk) {
         rows::write(db, &write)?;
     }
@@ -40,7 +44,7 @@ pub(crate) fn rows(
     }
     for id in touched.tasks.difference(&touched.tasks_new) {
         if let Some(rows) = rows.tasks.get(id) {
-            task_update(db, org, fetched.get(id), rows)?;
+            task_update(db, org, fetched.tasks.get(id), rows)?;
         }
     }
     for Dependent { id, open_deps, .. } in
@@ -67,7 +71,7 @@ pub(crate) fn rows(
     }
     review::write(db, org, touched)?;
     history(db, rows, touched)?;
-    work(db, org, rows, touched, *now)?;
+    work(db, org, desk, fetched)?;
     for entry in &touched.knowledge_new {
         knowledge::insert(db, org, entry)?;
     }
@@ -112,10 +116,12 @@ fn history(db: &Connection, rows: &Rows, touched: &Touched) -> Result<()> {
 }
 
 /// Jobs with their runs, artifacts and deliveries, and pull requests.
-fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched, now: Timestamp) -> Result<()> {
+fn work(db: &Connection, org: i64, desk: &Desk, fetched: &Fetched) -> Result<()> {
+    let Desk { now, rows, touched } = desk;
     let job = |id: &JobId| rows.jobs.get(id);
     for job in touched.jobs.difference(&touched.jobs_new).filter_map(job) {
-        jobs::update(db, org, job)?;
+        let before = fetched.jobs.get(&job.id).map(|before| job::values(org, before));
+        update(db, &job::values(org, job), before.as_ref(), "id", &job::STEPS)?;
     }
     for job in touched.jobs_new.iter().filter_map(job) {
         jobs::insert(db, org, job)?;
@@ -130,10 +136,11 @@ fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched, now: Timestam
     }
     let known = touched.runs.iter().filter(|id| !touched.runs_new.contains_key(id));
     for run in known.filter_map(|id| rows.runs.get(id)) {
-        runs::update(db, org, run)?;
+        let before = fetched.runs.get(&run.job).map(|before| run::values(org, before, None));
+        update(db, &run::values(org, run, None), before.as_ref(), "job", &run::STEPS)?;
     }
     for (name, bytes) in &touched.files_new {
-        files::insert_small(db, org, name, bytes, now)?;
+        files::insert_small(db, org, name, bytes, *now)?;
     }
     for delivery in &touched.deliveries_new {
         deliveries::insert(db, org, delivery)?;
@@ -147,19 +154,28 @@ fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched, now: Timestam
     Ok(())
 }
 
-/// Writes the columns that changed and no others: SQLite rewrites every index whose columns an
-/// UPDATE names, whether their values differ or not.
 fn task_update(
     db: &Connection,
     org: i64,
     before: Option<&Task>,
     TaskRows { task, removed_at, .. }: &TaskRows,
 ) -> Result<()> {
-    let after = task::values(org, task, *removed_at);
-    let Some(before) = before else { return rows::update(db, &after, "id", &task::STEPS) };
-    let before = task::values(org, before, None);
-    let changed = after.changed(&before, &task::STEPS);
-    if changed.is_empty() { Ok(()) } else { rows::update_cells(db, &after, "id", &changed) }
+    let before = before.map(|before| task::values(org, before, None));
+    update(db, &task::values(org, task, *removed_at), before.as_ref(), "id", &task::STEPS)
+}
+
+/// Writes those of these columns that changed and no others: SQLite rewrites every index whose columns an UPDATE names,
+/// whether their values differ or not.
+fn update(
+    db: &Connection,
+    after: &Values<'_>,
+    before: Option<&Values<'_>>,
+    key: &str,
+    columns: &[&str],
+) -> Result<()> {
+    let Some(before) = before else { return rows::update(db, after, key, columns) };
+    let changed = after.changed(before, columns);
+    if changed.is_empty() { Ok(()) } else { rows::update_cells(db, after, key, &changed) }
 }
 
 /// Appends events after `last_seq`. Only one transaction writes at a time, so numbers have no gaps.

@@ -5,15 +5,12 @@
 //! back and done again with a savepoint for each command, and only the failing command is answered with the fault. A
 //! savepoint for every command would cost 7 % of a claim (docs/decisions/0032-a-savepoint-only-after-a-failed-write.md).
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use callboard_domain::desk::Desk;
 use callboard_domain::event::{Event, LoggedEvent};
-use callboard_domain::ids::TaskId;
-use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -22,6 +19,7 @@ use crate::migrations::refuse_newer;
 use crate::replies::{Caller, Callers, Verdict};
 use crate::retries::{Row, earlier};
 use crate::sqlite::errors::from_sqlite;
+use crate::sqlite::keep::Fetched;
 use crate::sqlite::runs::counts::Counts;
 use crate::sqlite::{Shared, fetch, keep, read, retries, schema, tick};
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
@@ -213,8 +211,12 @@ impl Writer {
         let (reply, id) = (judged.change.reply, subject.as_ref().map(|task| task.id));
         fetch::for_reply(&self.db, org, reply, id, &mut desk.rows).map_err(from_sqlite)?;
         let others = desk.rows.tasks.iter().filter(|(other, _)| Some(**other) != id);
-        let fetched = others.map(|(id, rows)| (*id, rows.task.clone()));
-        let fetched = fetched.chain(subject.map(|task| (task.id, task))).collect();
+        let tasks = others.map(|(id, rows)| (*id, rows.task.clone()));
+        let fetched = Fetched {
+            tasks: tasks.chain(subject.map(|task| (task.id, task))).collect(),
+            jobs: desk.rows.jobs.clone(),
+            runs: desk.rows.runs.clone(),
+        };
         let (mut applied, events) = judged.carry_out(&mut desk)?;
         if !applied.changed {
             self.remember(org, op, &applied).map_err(from_sqlite)?;
@@ -230,7 +232,7 @@ impl Writer {
         &self,
         org: i64,
         op: &Op,
-        (desk, fetched): (&Desk, &BTreeMap<TaskId, Task>),
+        (desk, fetched): (&Desk, &Fetched),
         events: Vec<Event>,
         applied: &Applied,
         batch: &mut Batch,

@@ -50,7 +50,7 @@ const UNNUMBERED: i64 = 1;
 
 table! {
     RUNS = "runs";
-    /// `task` is needed for a new run only.
+    /// `task` is given for a new run only; the spec of a run never changes, and is left out of the values of a known one.
     fn values(org: i64, run: &'a Run, task: Option<TaskId>) {
         job: run.job,
         org: org,
@@ -59,7 +59,7 @@ table! {
         key: run.order.key(),
         // Tells a repeated submission from another request under the key of an earlier one.
         content_hash: &run.content_hash,
-        spec: json(&run.order),
+        spec: task.map(|_| json(&run.order)),
         version: UNNUMBERED,
         changed_at: run.changed_at,
         summary: &run.summary,

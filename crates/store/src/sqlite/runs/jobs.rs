@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use crate::runs::jobs::listed;
 use crate::sqlite::rows;
 use crate::table::Cells;
-use crate::table::job::{self, AGAIN, JOB, JOB_FROM, STEPS};
+use crate::table::job::{self, AGAIN, JOB, JOB_FROM};
 use crate::{DueJob, JobQuery};
 
 pub(crate) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<Job>> {
@@ -54,8 +54,4 @@ pub(crate) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
 /// Inserts a job, or queues a known one again.
 pub(crate) fn put(db: &Connection, org: i64, job: &Job) -> Result<()> {
     rows::insert(db, &job::values(org, job), AGAIN)
-}
-
-pub(crate) fn update(db: &Connection, org: i64, job: &Job) -> Result<()> {
-    rows::update(db, &job::values(org, job), "id", &STEPS)
 }

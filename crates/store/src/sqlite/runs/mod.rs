@@ -21,7 +21,7 @@ use crate::sqlite::errors::from_sqlite;
 use crate::sqlite::{SqliteStore, read, rows};
 use crate::table::Cells;
 use crate::table::job::{self, JOB, JOB_FROM};
-use crate::table::run::{self, RUN, STEPS};
+use crate::table::run::{self, RUN};
 use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
 };
@@ -220,11 +220,6 @@ fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>>
 /// A new run. Its task is written once and never changes.
 pub(crate) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
     rows::insert(db, &run::values(org, run, Some(task)), "")
-}
-
-/// Writes the columns that a step can change.
-pub(crate) fn update(db: &Connection, org: i64, run: &Run) -> Result<()> {
-    rows::update(db, &run::values(org, run, None), "job", &STEPS)
 }
 
 /// Records that the event with this number is the newest step of a job.
