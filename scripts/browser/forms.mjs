@@ -139,6 +139,9 @@ await lane('forms', async (browser) => {
   await on('note', { text: 'Ask the translators first.' }, (task) => JSON.stringify(task).includes('Ask the translators first.'));
   await on('block', { text: 'The words are missing.' }, (task) => JSON.stringify(task).includes('The words are missing.'));
   await on('unblock', {}, (task) => !JSON.stringify(task.blocked ?? null).includes('The words are missing.'));
+  const blocker = { taskId: made.id, kind: 'blocker', body: 'Two words are possible.', rationale: 'Nobody decided.' };
+  await board.ask('agent:someone', 'comment_on_task', blocker, 'execution');
+  await on('resolve', { text: 'Take the shorter one.' }, async (_, said) => /resolved/.test(said) && !(await ana.page.locator('form[action$="/resolve"]').count()));
   await on('tell', { text: 'Keep it short.' }, (_, said) => /Sent/.test(said));
   await on('check', {}, (task) => task.checks[0].result === 'pass' && task.checks[1].result === 'fail');
   await on('attest', {}, (task) => task.checks[2].result === 'pass');

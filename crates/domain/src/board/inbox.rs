@@ -189,6 +189,8 @@ pub enum InboxFact {
     Mail {
         mail: MailId,
         subject: String,
+        /// The first words of the letter.
+        begins: String,
     },
 }
 
@@ -424,7 +426,7 @@ fn consequence(item: &InboxItem, now: Timestamp) -> String {
             "{used_mb} MB of {quota_mb} MB are used; callboard gc shows what can be removed"
         ),
         InboxFact::Plan { .. } => "no task is created before a person approves".to_owned(),
-        InboxFact::Mail { .. } => "unread".to_owned(),
+        InboxFact::Mail { begins, .. } => format!("unread: {}", said(begins)),
     }
 }
 

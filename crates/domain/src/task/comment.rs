@@ -57,6 +57,14 @@ impl Comment {
         self.resolved.is_none()
     }
 
+    /// Whether somebody has to settle the comment.
+    pub fn waits(&self) -> bool {
+        match self.kind {
+            CommentKind::Blocker | CommentKind::Question | CommentKind::Nack => self.is_open(),
+            CommentKind::Note | CommentKind::Reference => false,
+        }
+    }
+
     pub fn blocks(&self) -> bool {
         self.kind == CommentKind::Blocker && self.is_open()
     }

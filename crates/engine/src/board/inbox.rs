@@ -32,6 +32,8 @@ use crate::{At, Engine, EngineError};
 
 /// How many items of each source are looked at.
 const LOOKED_AT: usize = 300;
+/// How much of a letter its row quotes.
+const MAIL_CHARS: usize = 120;
 /// How many tasks with a failing check are looked at for a streak.
 const STREAKS_LOOKED_AT: usize = 20;
 const MB: u64 = 1024 * 1024;
@@ -520,7 +522,8 @@ impl Engine {
         };
         for seen in store.mails(query).await? {
             let mail = seen.mail;
-            let fact = InboxFact::Mail { mail: mail.id, subject: mail.subject };
+            let begins = mail.body.chars().take(MAIL_CHARS).collect();
+            let fact = InboxFact::Mail { mail: mail.id, subject: mail.subject, begins };
             items.push(item(mail.from.as_ref().map(AgentId::actor), mail.created_at, fact));
         }
         Ok(items)

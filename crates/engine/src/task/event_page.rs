@@ -132,14 +132,13 @@ impl Engine {
         Ok(low)
     }
 
-    /// Names and titles of the tasks of some events. A removed task has none.
+    /// Names and titles of these tasks. A removed task has none.
     pub async fn event_tasks(
         &self,
         op: &OpContext,
-        events: &[LoggedEvent],
+        mut tasks: Vec<TaskId>,
     ) -> Result<HashMap<TaskId, EventTask>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        let mut tasks: Vec<TaskId> = events.iter().filter_map(LoggedEvent::task).collect();
         tasks.sort_unstable_by_key(|task| task.id);
         tasks.dedup_by_key(|task| task.id);
         let titles = self.parts.store.task_titles(&op.principal.org, &tasks).await?;

@@ -34,6 +34,8 @@ const EVENTS_EXPORTED: usize = 500;
 /// The header of an export: the log is whole from this number on.
 const WHOLE_FROM: HeaderName = HeaderName::from_static("callboard-whole-from");
 const WORDS_CHARS_MAX: usize = 160;
+/// How many tasks that the words of an event name are looked up.
+const NAMED_MAX: usize = 8;
 const REFUSED: &str = "verb:call.refused";
 const ABOUT_TASKS: &str =
     "Events are found by words, actor, verb, task and since; another key was left out.";
@@ -151,7 +153,8 @@ async fn found(page: &Page, asked: &AuditRequest) -> Result<AuditFound, EngineEr
         None => EventPage { events: Vec::new(), next: None, is_cut: false, whole_from: None },
         Some(terms) => page.engine.event_page(&op, terms, before, EVENTS_SHOWN).await?,
     };
-    let tasks = page.engine.event_tasks(&op, &page_of.events).await?;
+    let tasks = page_of.events.iter().flat_map(named_in).collect();
+    let tasks = page.engine.event_tasks(&op, tasks).await?;
     let refused = match &terms {
         None => (0, true),
         Some(terms) => page.engine.calls_refused(&op, terms).await?,
@@ -302,6 +305,13 @@ fn row(event: &LoggedEvent, found: &AuditFound) -> Markup {
             td.faint { bdi title=(whole) { (with) } }
         }
     }
+}
+
+/// The task of an event, and those that its words name.
+fn named_in(event: &LoggedEvent) -> Vec<TaskId> {
+    let words = plain(&short(event));
+    let named = words.split(' ').filter_map(|word| word.trim_end_matches(',').parse().ok());
+    event.task().into_iter().chain(named.take(NAMED_MAX)).collect()
 }
 
 /// The words with ids as people compare them: the short name of a task that the page knows, else the last characters.

@@ -27,7 +27,7 @@ use super::parts::{
     task_link,
 };
 use super::query::address;
-use super::task_verbs::{Verb, why_not};
+use super::task_verbs::{Verb, why_not, write_words};
 
 const KEYS: &[(&str, &str)] = &[
     ("j k", "next and previous card"),
@@ -481,7 +481,7 @@ fn menu(page: &Page, card: &BoardCard) -> Markup {
                     a href={ "/tasks/" (task.name()) "/review" } data-row-key="r" { "Open review" }
                 }
                 @if why_not(page, PersonVerb::Write).is_none() {
-                    a href={ "/tasks/" (task.name()) "#write-text" } { "Write to its agent" }
+                    a href={ "/tasks/" (task.name()) "#write-text" } { (write_words(task.assignee.is_some() || task.phase == Phase::Working)) }
                 }
             }
         }

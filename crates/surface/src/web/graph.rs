@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::actor::Actor;
 use callboard_domain::board::stats::pace_ms;
-use callboard_domain::board::why::Why;
+use callboard_domain::board::why::{Why, WhyGlyph};
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::graph::{Relief, TaskGraph};
 use callboard_domain::task::{Task, TaskRow};
@@ -135,8 +135,12 @@ async fn whys(
     now: Timestamp,
 ) -> Result<HashMap<TaskId, Why>, EngineError> {
     let alone = seen.whole.alone().take(ALONE_SHOWN);
-    let tasks = seen.shown.tasks().iter().copied().chain(alone);
-    let rows: Vec<TaskRow> = tasks.filter_map(|task| seen.rows.get(&task).cloned()).collect();
+    let relieved = seen.whole.reliefs(RELIEFS_SHOWN).into_iter().map(|relief| relief.task);
+    let mut tasks: Vec<TaskId> =
+        seen.shown.tasks().iter().copied().chain(alone).chain(relieved).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let rows: Vec<TaskRow> = tasks.iter().filter_map(|task| seen.rows.get(task).cloned()).collect();
     let whys = page.engine.whys(&page.op(), &rows, now).await?;
     Ok(rows.iter().map(|row| row.task.id).zip(whys).collect())
 }
@@ -393,7 +397,7 @@ fn side(graph: &GraphPage) -> Markup {
             section.stack-tight {
                 h2 { "What would help most" }
                 ul.graph-items { @for relief in reliefs { @if let Some(row) = graph.row(relief.task) {
-                    (item(row, &help(row, relief, graph.now)))
+                    (item(row, &help(graph, row, relief)))
                 } } }
             }
         }
@@ -416,13 +420,18 @@ fn item(row: &TaskRow, words: &Markup) -> Markup {
 }
 
 /// The step that a person can take, and what the end of the task brings.
-fn help(row: &TaskRow, relief: Relief, now: Timestamp) -> Markup {
-    let step = match State::of(&row.task) {
-        State::Review => "Review it",
-        State::Ready if holder(row, now).is_none() => "Start it",
-        State::Ready | State::Working => "Let it finish",
-        State::Blocked => "Unblock it",
-        State::Done | State::Canceled => "Look at it",
+fn help(graph: &GraphPage, row: &TaskRow, relief: Relief) -> Markup {
+    let glyph = graph.whys.get(&row.task.id).map(|why| why.glyph);
+    let step = match (State::of(&row.task), glyph) {
+        (State::Done | State::Canceled, _) => "Look at it",
+        (_, Some(WhyGlyph::Asks)) => "Answer its question",
+        (State::Review, Some(WhyGlyph::Conflict)) => "Rebase it",
+        (State::Review, Some(WhyGlyph::Merge)) => "Merge it",
+        (State::Review, _) => "Review it",
+        (State::Working, Some(WhyGlyph::Silent)) => "Take it over",
+        (State::Ready, _) if holder(row, graph.now).is_none() => "Start it",
+        (State::Ready | State::Working, _) => "Let it finish",
+        (State::Blocked, _) => "Unblock it",
     };
     let brings = match (relief.starts, relief.behind) {
         (0, 1) => "1 task waits for it and for others".to_owned(),

@@ -24,6 +24,7 @@ use super::parts::{
     Tone, actor, ago, countdown, icon, lease, log_tail, note, pips, prose, span, title_link,
 };
 use super::task::{TaskSeen, seen};
+use super::task_comments::open_comments;
 use super::task_verbs::{Verb, form_to};
 
 /// How long a page waits for git.
@@ -175,11 +176,11 @@ impl<'r> InboxMatter<'r> {
                 self.question(page, *job, *number, text, command.as_deref())
             }
             InboxFact::Silent => html! {
-                (note(Tone::Late, "sleep", &html! { (row.consequence) }))
+                (note(Tone::Late, "sleep", &html! { (sentence(&row.consequence)) }))
                 (verbs(&stops(&[Verb::Tell, Verb::Stop, Verb::Release])))
             },
             InboxFact::Conflict { .. } => {
-                html! { (note(Tone::Failed, "warn", &html! { (row.consequence) })) (review("Open review")) }
+                html! { (note(Tone::Failed, "warn", &html! { (sentence(&row.consequence)) })) (review("Open review")) }
             }
             InboxFact::Approved => review("Open review and merge"),
             InboxFact::Review { .. } => html! {
@@ -208,11 +209,14 @@ impl<'r> InboxMatter<'r> {
                 (verbs(&[Verb::Unblock, Verb::Tell]))
             },
             InboxFact::Comment { body, .. } => html! {
-                (note(Tone::Late, "comment", &prose(body)))
+                @match task {
+                    Some(task) => (open_comments(page, task, &self.next)),
+                    None => (note(Tone::Late, "comment", &prose(body))),
+                }
                 (verbs(&[Verb::Tell, Verb::Note]))
             },
             InboxFact::DiskOver { .. } => html! {
-                (note(Tone::Late, "warn", &html! { (row.consequence) }))
+                (note(Tone::Late, "warn", &html! { (sentence(&row.consequence)) }))
                 p { code { "callboard gc --yes" } " removes what can go." }
             },
             InboxFact::Plan { plan, .. } => html! {
@@ -351,6 +355,12 @@ fn planned(plan: &Plan) -> Markup {
         @if more > 0 { p.faint { (more) " more" } }
         p.faint { "Nothing is made before a yes; then all of them, or none." }
     }
+}
+
+/// Words of a row as a sentence of their own.
+fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 fn snooze_form(row: &InboxRow, next: &str) -> Markup {

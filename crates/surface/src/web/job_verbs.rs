@@ -28,11 +28,11 @@ pub(super) fn question(page: &Page, look: &At<JobLook>, next: &str) -> Markup {
     let words = html! {
         p {
             @match &question.command {
-                Some(command) => { strong { "May it run " (asked(&question)) "?" } " " bdi { (reason(&question.text, command)) } }
+                Some(command) => { strong { "May it run " (asked(&question)) "?" } " " bdi { (reason(&question.text, command)) } "." }
                 None => strong { bdi { (question.text) } },
             }
             // An unanswered question is refused by time, so the reader sees how long there is.
-            @if let Some(times) = look.it.answer_within { " " (countdown("refused", times, look.now)) }
+            @if let Some(times) = look.it.answer_within { " " (countdown("Refused", times, look.now)) }
         }
         @if page.acts() {
             (answer_form(page, seen.job.id, question.number, next))

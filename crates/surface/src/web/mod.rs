@@ -55,6 +55,7 @@ mod settings_webhooks;
 mod stats;
 mod stats_by;
 mod task;
+mod task_comments;
 mod task_feed;
 mod task_form;
 mod task_new;

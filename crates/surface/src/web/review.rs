@@ -221,6 +221,17 @@ impl Reviewing {
         files.collect()
     }
 
+    /// The added and removed lines of each file of the whole work, whichever part of it is shown.
+    fn sizes(&self) -> Vec<Option<(u64, u64)>> {
+        let looked: Vec<_> =
+            self.seen.work.iter().filter_map(|work| work.looked.as_ref().ok()).collect();
+        if looked.is_empty() || self.seen.merged_as().is_some() {
+            let shown = self.changes.iter().flatten().flat_map(|part| &part.changes.files);
+            return shown.map(|file| file.lines).collect();
+        }
+        looked.iter().flat_map(|look| &look.files).map(|file| file.lines).collect()
+    }
+
     pub fn is_viewed(&self, path: &str, blob: Option<&str>) -> bool {
         self.viewed.iter().any(|viewed| viewed.path == path && Some(&*viewed.blob) == blob)
     }
@@ -486,9 +497,9 @@ fn place(reviewing: &Reviewing) -> Markup {
 fn head(reviewing: &Reviewing) -> Markup {
     let task = reviewing.task();
     let part = reviewing.changes.iter().flatten().next();
-    let files = || reviewing.changes.iter().flatten().flat_map(|part| &part.changes.files);
-    let (added, removed) = files().fold((0, 0), |(added, removed), file| {
-        let (plus, minus) = file.lines.unwrap_or_default();
+    let sizes = reviewing.sizes();
+    let (added, removed) = sizes.iter().fold((0, 0), |(added, removed), lines| {
+        let (plus, minus) = lines.unwrap_or_default();
         (added + plus, removed + minus)
     });
     let newest = reviewing.seen.card.record.newest.as_ref();
@@ -503,7 +514,7 @@ fn head(reviewing: &Reviewing) -> Markup {
                 @if let Some(part) = part {
                     span { @if let Some(worktree) = &part.part.worktree { code { (worktree.branch) } } " into " code { (part.part.target) } }
                 }
-                @let count = reviewing.files().len();
+                @let count = sizes.len();
                 @if count > 0 || !task.phase.is_closed() {
                     span { (count) @if count == 1 { " file " } @else { " files " } span.added { "+" (added) } " " span.removed { "−" (removed) } }
                 }

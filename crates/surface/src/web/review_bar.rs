@@ -11,6 +11,7 @@ use super::Page;
 use super::parts::{icon, task_link};
 use super::query::address;
 use super::review::{ReviewAsked, Reviewing, short};
+use super::review_panels::conflict_links;
 use super::task_verbs::why_not;
 
 pub(super) fn decide(page: &Page, reviewing: &Reviewing, asked: &ReviewAsked) -> Markup {
@@ -246,7 +247,7 @@ fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
 fn approve(page: &Page, reviewing: &Reviewing, once: &Markup) -> Markup {
     html! {
         details.menu.verb #approve {
-            summary.button.button-main data-key="a" { (icon("check")) "Approve" kbd { "a" } }
+            summary.button.button-main[reviewing.waits.for_approval()] data-key="a" { (icon("check")) "Approve" kbd { "a" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/approve" } {
                 (once)
                 div.field {
@@ -302,13 +303,14 @@ fn merge_waits(waits: MergeWaits) -> Option<String> {
 }
 
 fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
-    let foresight = reviewing.seen.foresight();
+    let has_conflict = !reviewing.seen.foresight().conflicts.is_empty();
     let has_commands = reviewing.task().checks.iter().any(|check| check.is_command());
     html! {
         details.menu.verb #merge {
-            summary.button.button-main[reviewing.waits.is_approved] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
+            summary.button.button-main[!reviewing.waits.for_approval() && !has_conflict] data-key="m" { (icon("merge")) "Merge" kbd { "m" } }
             form.stack-tight method="post" action={ (reviewing.address()) "/merge" } {
                 (once)
+                @if has_conflict { p { "Conflicts in " (conflict_links(reviewing)) ". A rebase comes first." } }
                 p {
                     "One commit goes to " (target(reviewing)) @if has_commands { ", after the checks pass on the merged files" } ":"
                 }
@@ -319,10 +321,10 @@ fn merge(reviewing: &Reviewing, once: &Markup) -> Markup {
                     } }
                 }
                 div.row {
-                    button.button.button-main data-busy="Merging" { "Merge" }
-                    @if !foresight.conflicts.is_empty() {
-                        button.button formaction={ (reviewing.address()) "/rebase" } { "Rebase first" }
+                    @if has_conflict {
+                        button.button.button-main data-busy="Rebasing" formaction={ (reviewing.address()) "/rebase" } { "Rebase first" }
                     }
+                    button.button.button-main[!has_conflict] data-busy="Merging" { "Merge" }
                 }
             }
         }

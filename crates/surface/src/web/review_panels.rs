@@ -170,7 +170,7 @@ fn in_git(reviewing: &Reviewing, foresight: &Foresight) -> Vec<ReadyLine> {
         }
         (None, _) => {
             let words = html! {
-                "Conflicts in " (names(&foresight.conflicts, |file| Some(conflict_address(reviewing, file)))) "; " (foresight.behind) " behind"
+                "Conflicts in " (conflict_links(reviewing)) "; " (foresight.behind) " behind"
             };
             lines.push((Tone::Failed, "warn", words));
         }
@@ -267,6 +267,12 @@ fn file_links(files: &[String], reviewing: &Reviewing) -> Markup {
         let query = address(&[], &[("file", file)]);
         is_changed.then(|| format!("{}{query}#{}", reviewing.address(), anchor(file)))
     })
+}
+
+/// The files that conflict, each with a link to the lines of both sides.
+pub(super) fn conflict_links(reviewing: &Reviewing) -> Markup {
+    let address = |file: &str| Some(conflict_address(reviewing, file));
+    names(&reviewing.seen.foresight().conflicts, address)
 }
 
 /// The first files by name, each as a link where it has an address.

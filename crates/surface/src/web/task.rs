@@ -17,6 +17,7 @@ use callboard_domain::rights::PersonVerb;
 use callboard_domain::runs::job::{Job, JobId};
 use callboard_domain::runs::run::RunRecord;
 use callboard_domain::task::attempt::Attempt;
+use callboard_domain::task::comment::Comment;
 use callboard_domain::task::{Task, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::knowledge::KnowledgeHit;
@@ -34,6 +35,7 @@ use super::parts::{State, Tone, actor, ago, icon, lease, note, prose, span, titl
 use super::query::address;
 use super::review::short;
 use super::review_checks::{CheckPanel, CheckTail, checks, tails};
+use super::task_comments::open_comments;
 use super::task_feed::{activity, write_box};
 use super::task_form::{RefusedEdit, edit};
 use super::task_side::{parts, side};
@@ -92,6 +94,8 @@ pub(super) struct TaskSeen {
     tails: Vec<CheckTail>,
     /// The newest run whose output can be read.
     log: Option<JobId>,
+    /// The open comments that somebody has to settle, the newest first.
+    pub comments: Vec<Comment>,
     /// The run whose agent waits for an answer.
     asking: Option<At<JobLook>>,
     /// What an open task waits for, and what lets it go on.
@@ -104,6 +108,15 @@ pub(super) struct TaskSeen {
 }
 
 impl TaskSeen {
+    pub fn is_live(&self) -> bool {
+        self.card.record.newest.as_ref().is_some_and(|attempt| attempt.is_live(self.now))
+    }
+
+    /// Whether an agent or a person has the task.
+    pub fn is_held(&self) -> bool {
+        self.is_live() || self.task().assignee.is_some()
+    }
+
     pub fn task(&self) -> &Task {
         &self.card.record.task
     }
@@ -228,6 +241,8 @@ async fn seen_as(page: &Page, id: TaskId, asked: TaskAsked) -> Result<TaskSeen, 
         Some(newest) => page.engine.check_streak(&op, id, newest).await?,
         None => None,
     };
+    let mut comments = page.engine.comment_list(&op, id).await?;
+    comments.retain(Comment::waits);
     let runs = page.engine.work_runs(&op, id).await?;
     let asking = match runs.iter().find(|record| record.asks().is_some()) {
         Some(record) => Some(page.engine.job_look(&op, record.job.id).await?),
@@ -257,6 +272,7 @@ async fn seen_as(page: &Page, id: TaskId, asked: TaskAsked) -> Result<TaskSeen, 
         given,
         brought,
         streak,
+        comments,
         check_job,
         deps,
         waiters,
@@ -300,6 +316,7 @@ pub(super) async fn shown(
             div.stack {
                 div.stack #task data-live {
                     @if let Some(words) = trouble(page, seen) { (words) }
+                    @if !task.phase.is_closed() { (open_comments(page, seen, "")) }
                     @if task.is_plan { (parts(seen)) }
                     (checks(page, &checks_of(page, seen)))
                     (intent(seen))

@@ -111,6 +111,7 @@ fn person_verb(path: &str) -> Option<PersonVerb> {
     match path {
         "edit" | "undep" => Some(PersonVerb::Edit),
         "attest" => Some(PersonVerb::Attest),
+        "resolve" => Some(PersonVerb::Write),
         _ => Verb::ALL.iter().find(|verb| verb.words().0 == path).map(|verb| verb.needs()),
     }
 }
@@ -131,12 +132,16 @@ pub(super) fn why_not_on(page: &Page, verb: PersonVerb, task: TaskId) -> Option<
     why_not(page, verb).or_else(bound)
 }
 
+/// The words of the button that writes to the agent of a task. Without an agent the next one reads the message.
+pub(super) fn write_words(is_held: bool) -> &'static str {
+    if is_held { "Write to its agent" } else { "Write to its next agent" }
+}
+
 /// The verbs that make sense now: those in the row, and those below `More`. An agent that connected by itself has no
 /// process that the board could stop; its task can be taken back.
 pub(super) fn verbs_of(seen: &TaskSeen) -> (Vec<Verb>, Vec<Verb>) {
     let task = seen.task();
-    let is_live = seen.card.record.newest.as_ref().is_some_and(|attempt| attempt.is_live(seen.now));
-    let is_held = is_live || task.assignee.is_some();
+    let (is_live, is_held) = (seen.is_live(), seen.is_held());
     if task.is_plan {
         return (vec![Verb::Note], vec![Verb::Remove]);
     }
@@ -170,6 +175,10 @@ pub(super) fn form(page: &Page, seen: &TaskSeen, verb: Verb) -> Markup {
 pub(super) fn form_to(page: &Page, seen: &TaskSeen, verb: Verb, next: &str) -> Markup {
     let (path, glyph, words) = verb.words();
     let task = seen.task();
+    let words = match verb {
+        Verb::Tell => write_words(seen.is_held()),
+        _ => words,
+    };
     if let Some(why) = why_not(page, verb.needs()) {
         return html! { @if verb.is_main() {
             span.row { button.button disabled { (icon(glyph)) (words) } span.faint { (why) } }
@@ -272,6 +281,9 @@ pub(super) struct VerbForm {
     agent: String,
     #[serde(default)]
     dep: String,
+    /// The comment that is resolved.
+    #[serde(default)]
+    comment: String,
     #[serde(default)]
     check: Option<usize>,
     #[serde(default)]
@@ -391,6 +403,12 @@ pub(super) async fn carry_out(
             let dep = found(page, form.dep.trim()).await?;
             engine.dependency_remove(&op, id, dep).await?;
             "The dependency was removed.".into()
+        }
+        "resolve" => {
+            let comment = form.comment.parse().map_err(|_| missing("comment"))?;
+            let words = Some(form.text()).filter(|text| !text.trim().is_empty());
+            engine.comment_resolve(&op, comment, words).await?;
+            "The comment is resolved.".into()
         }
         "block" => {
             engine.task_block(&op, id, form.text()).await?;
