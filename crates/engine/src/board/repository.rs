@@ -53,7 +53,11 @@ impl Engine {
         let Some(repo) = self.parts.store.repo(project).await? else { return Ok(None) };
         let name = repo.path.file_name().unwrap_or(repo.path.as_os_str());
         let name = name.to_string_lossy().into_owned();
-        let here = self.parts.store.repo_path(project, &self.parts.machine).await?;
+        // The first repository of all, if this machine has it, is the first one on this machine, too.
+        let here = match repo.machine == self.parts.machine {
+            true => Some(repo.path),
+            false => self.parts.store.repo_path(project, &self.parts.machine).await?,
+        };
         let origin = match here {
             Some(path) => self.origin(repo.id, &path).await,
             None => Origin::default(),
