@@ -299,7 +299,7 @@ impl Page {
                 html! { p.rail-who { span { (actor(&self.reader.actor)) (self.profile()) } } }
             }
             SignIn::Local => html! {
-                p.faint { "Read only. " code { "callboard open" } " in a terminal signs you in." }
+                div.rail-who { p.faint { "Read only. " code { "callboard open" } " in a terminal signs you in." } }
             },
         }
     }
@@ -412,8 +412,10 @@ fn palette() -> Markup {
             }
             div data-here {}
             div data-found { (places("")) }
-            // A phone shows no `kbd`.
-            p.row.faint.box-body aria-hidden="true" { kbd { "↑ ↓ choose" } kbd { "Enter open" } kbd { "Esc close" } }
+            // A phone has no keys.
+            p.wide.faint.box-body aria-hidden="true" { span.hints {
+                span { kbd { "↑ ↓" } " choose" } span { kbd { "Enter" } " open" } span { kbd { "Esc" } " close" }
+            } }
         }
     }
 }

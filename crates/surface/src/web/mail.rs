@@ -378,7 +378,7 @@ fn answer_form(page: &Page, original: &Mail, about: Option<&LetterTask>, draft: 
                     }
                 }
                 div.row {
-                    button.button.button-main data-busy="Sending" disabled[why.is_some()] { "Send to " bdi { (to) } }
+                    button.button.button-main data-busy="Sending" disabled[why.is_some()] { span { "Send to " bdi { (to) } } }
                     span.faint { @match &why {
                         Some(why) => (why),
                         None => "The letter then counts as read.",

@@ -108,11 +108,11 @@ fn choose_range(reviewing: &Reviewing, ways: &[(&str, &str)]) -> Markup {
             summary.button.button-bare.button-small { "Commits" }
             form.stack-tight action=(reviewing.address()) {
                 @for (name, value) in ways { input type="hidden" name=(name) value=(value); }
-                div.field {
+                div.field.stack-tight {
                     label for="range-first" { "Changes after" }
                     select.input #range-first name="first" { @for commit in commits() { (choice(commit, is_first(&commit.id))) } }
                 }
-                div.field {
+                div.field.stack-tight {
                     label for="range-last" { "up to" }
                     select.input #range-last name="last" {
                         @for commit in commits().filter(|commit| !commit.subject.is_empty()) { (choice(commit, is_last(&commit.id))) }

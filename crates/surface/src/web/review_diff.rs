@@ -317,7 +317,7 @@ fn acts_in(page: &Page, reviewing: &Reviewing) -> HashMap<String, Markup> {
     let form = |(path, blob): (String, Option<&str>)| {
         let is_viewed = reviewing.is_viewed(&path, blob);
         let markup = html! {
-            form #{ "tick-" (anchor(&path)) } data-live method="post" action=(action) {
+            form.acts #{ "tick-" (anchor(&path)) } data-live method="post" action=(action) {
                 input type="hidden" name="path" value=(path);
                 input type="hidden" name="next" value={ (reviewing.here) "#" (anchor(&path)) };
                 input type="hidden" name="blob" value=[blob];

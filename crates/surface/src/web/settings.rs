@@ -338,7 +338,8 @@ fn setting_row(
     };
     html! {
         tr {
-            td { label.mono for=(key.as_str()) { (key.as_str()) } }
+            // A long name breaks between its words.
+            td { label.mono for=(key.as_str()) { @for part in key.as_str().split_inclusive(['.', '_']) { (part) wbr; } } }
             td {
                 @if may && !is_pinned {
                     (setting_field(page, key, &setting.value, shown))

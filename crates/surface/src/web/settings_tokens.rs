@@ -117,7 +117,7 @@ fn form(is_first: bool, words: &SettingsSaid) -> Markup {
     html! {
         details.box-body #token-add open[typed.is_some()] {
             summary { "Make a token" }
-            form.stack-tight method="post" action="/settings/token" {
+            form.stack method="post" action="/settings/token" {
                 @if is_first {
                     (note(Tone::Late, "warn", &html! { "This is the first token: from then on every HTTP request needs one, and \
                         pages need a sign-in. callboard mcp needs none." }))

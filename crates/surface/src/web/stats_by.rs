@@ -58,8 +58,8 @@ pub(super) fn table(found: &StatsByGroup, by: StatsBy) -> Markup {
             div.box-head { h2 #by-title { (title) } span.faint.row-end { "work counts for the agent that did it" } }
             @if found.groups.is_empty() { p.box-body.soft { "Nothing was measured in this span." } }
             @else {
-                table.table.agents {
-                    thead { tr { th scope="col" { (head) } @for (head, _) in COLUMNS { th scope="col" { (head) } } } }
+                table.table.by {
+                    thead { tr { th scope="col" { (head) } @for (head, _) in COLUMNS { th.number scope="col" { (head) } } } }
                     tbody { @for (group, counts) in found.groups.iter().take(GROUPS_SHOWN) {
                         tr {
                             td { (name(group)) }

@@ -97,7 +97,7 @@ fn world() -> (Vec<DiffFile>, Around) {
             router.clone(),
             PaintPair { old: painted(OLD), new: painted(NEW) },
         )]),
-        acts: HashMap::from([(router, html! { form { button { "Viewed" } } })]),
+        acts: HashMap::from([(router, html! { form.acts { button { "Viewed" } } })]),
     };
     (files, around)
 }

@@ -11,6 +11,7 @@ use super::kind::LARGE_LINES;
 use super::table::{FileTable, VisibleText};
 use super::tree::TreeEntry;
 use super::{DiffFile, DiffKind, DiffSide, FilePaint};
+use crate::web::parts::icon;
 use crate::web::query::{Kept, address};
 
 /// How many files the closing list names.
@@ -138,7 +139,7 @@ fn one(file: &DiffFile, view: &DiffView<'_>) -> Markup {
     let is_open = (file.kind.reason().is_none() && !facts.is_viewed) || is_asked_for;
     html! {
         section.file #(anchor(&file.path)) data-path=(file.path) {
-            @if let Some(acts) = view.acts.get(&file.path) { div.acts { (acts) } }
+            @if let Some(acts) = view.acts.get(&file.path) { (acts) }
             details open[is_open] {
                 summary { (head(file, facts)) }
                 (content(file, view))
@@ -151,6 +152,7 @@ fn one(file: &DiffFile, view: &DiffView<'_>) -> Markup {
 fn head(file: &DiffFile, facts: &FileFacts) -> Markup {
     let (folder, name) = file.path.rsplit_once('/').map_or(("", &*file.path), |(f, n)| (f, n));
     html! {
+        (icon("right"))
         bdi.path {
             @if let Some(old) = &file.old_path { (VisibleText(old)) " → " }
             @if !folder.is_empty() { (VisibleText(folder)) "/" }
