@@ -165,8 +165,11 @@ class Server {
     return found.map((pid) => ({ pid, ticks: parents.get(pid)?.ticks ?? 0 }));
   }
 
+  // A start can take less than a tick, which the scheduler's own count still has. Threads that ended are in the ticks alone.
   cpuMs() {
-    return (this.pids().reduce((sum, { ticks }) => sum + ticks, 0) * 1000) / TICKS_PER_S;
+    const counted = ({ pid }) =>
+      readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]), 0);
+    return this.pids().reduce((sum, at) => sum + Math.max((at.ticks * 1000) / TICKS_PER_S, counted(at) / 1e6), 0);
   }
 
   megabytes() {
