@@ -57,7 +57,7 @@ impl Comment {
         self.resolved.is_none()
     }
 
-    /// Whether somebody has to settle the comment.
+    /// Whether the comment waits to be settled.
     pub fn waits(&self) -> bool {
         match self.kind {
             CommentKind::Blocker | CommentKind::Question | CommentKind::Nack => self.is_open(),

@@ -94,7 +94,7 @@ pub(super) struct TaskSeen {
     tails: Vec<CheckTail>,
     /// The newest run whose output can be read.
     log: Option<JobId>,
-    /// The open comments that somebody has to settle, the newest first.
+    /// The open comments that wait to be settled, the newest first.
     pub comments: Vec<Comment>,
     /// The run whose agent waits for an answer.
     asking: Option<At<JobLook>>,

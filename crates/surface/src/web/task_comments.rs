@@ -1,4 +1,4 @@
-//! The open comments of a task that somebody has to settle: a blocker, a question, a proposal to give the task up.
+//! The comments of a task that wait to be settled: a blocker, a question, a proposal to give the task up.
 
 use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::comment::{Comment, CommentKind};
