@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::actor::{Actor, ActorKind};
 use crate::board::plan::PlanId;
 use crate::board::why::{name, said};
-use crate::crew::{AgentId, MailId};
+use crate::crew::{AgentId, Mail, MailId};
 use crate::event::{EventName, LoggedEvent};
 use crate::ids::{TaskId, TaskName};
 use crate::policy::Phase;
@@ -16,6 +16,8 @@ use crate::words::words;
 
 /// At most so many rows are shown.
 pub const INBOX_ROWS_MAX: usize = 100;
+/// How much of a letter its row quotes.
+const MAIL_CHARS: usize = 120;
 /// A check that failed so often in a row in one attempt needs a person.
 pub const STREAK_MIN: usize = 3;
 
@@ -195,6 +197,11 @@ pub enum InboxFact {
 }
 
 impl InboxFact {
+    pub fn of_mail(mail: &Mail) -> Self {
+        let begins = mail.body.chars().take(MAIL_CHARS).collect();
+        Self::Mail { mail: mail.id, subject: mail.subject.clone(), begins }
+    }
+
     pub fn cause(&self) -> InboxCause {
         match self {
             InboxFact::Question { .. } => InboxCause::Question,

@@ -88,9 +88,9 @@ fn marker(line: &str, sign: char, commit: &str) -> Option<usize> {
 mod tests {
     use super::ConflictHunk;
 
-    /// Each place as `before | target | work | after`, lines divided by a space.
+    /// Each place as `before | target | work | after`, lines divided by a space. A space of a line is written `_`.
     fn places(marked: &str) -> Vec<String> {
-        let lines = |lines: &[String]| lines.join(" ");
+        let lines = |lines: &[String]| lines.join("\n").replace(' ', "_").replace('\n', " ");
         let shown = |hunk: &ConflictHunk| {
             [&hunk.before, &hunk.target, &hunk.work, &hunk.after].map(|part| lines(part)).join("|")
         };
@@ -120,7 +120,7 @@ mod tests {
             ("<<<<<<<_HEAD x ======= y >>>>>>>_other", vec![]),
             (
                 "<<<<<<<_aa <<<<<<<_HEAD ===== ======= >>>>>>>_other >>>>>_bb >>>>>>>_bb",
-                vec!["|<<<<<<< HEAD =====|>>>>>>> other >>>>> bb|"],
+                vec!["|<<<<<<<_HEAD =====|>>>>>>>_other >>>>>_bb|"],
             ),
             ("<<<<<<<_aardvark x", vec![]),
             // A file that ends within a place.

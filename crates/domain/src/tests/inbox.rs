@@ -53,13 +53,11 @@ fn item(cause: &str, of: u32, age: i64, left: Option<i64>) -> InboxItem {
         InboxCause::Blocker => InboxFact::Blocked { reason: "no key".into() },
         InboxCause::Disk => InboxFact::DiskOver { used_mb: 2100, quota_mb: 2048 },
         InboxCause::Plan => InboxFact::Plan { plan: PlanId(Id(u128::from(of))), tasks: 4 },
-        InboxCause::Mail => {
-            InboxFact::Mail {
-                mail: MailId(Id(u128::from(of))),
-                subject: "Which zone?".into(),
-                begins: "Berlin\nor UTC?".into(),
-            }
-        }
+        InboxCause::Mail => InboxFact::Mail {
+            mail: MailId(Id(u128::from(of))),
+            subject: "Which zone?".into(),
+            begins: "Berlin\nor UTC?".into(),
+        },
     };
     let has_task = !matches!(cause, "worker" | "disk" | "plan" | "mail");
     InboxItem {
@@ -133,7 +131,13 @@ fn rows_say_what_is_wanted_and_what_happens_otherwise() {
             "Decide on a plan of 4 tasks",
             "no task is created before a person approves",
         ),
-        ("mail", None, "mail:mail-00000000000000000000000001", "Which zone?", "unread: Berlin or UTC?"),
+        (
+            "mail",
+            None,
+            "mail:mail-00000000000000000000000001",
+            "Which zone?",
+            "unread: Berlin or UTC?",
+        ),
     ] {
         let inbox = arrange(vec![item(cause, 1, 5, left)], &InboxWanted::default(), NOW);
         let [row] = &inbox.rows[..] else { panic!("{cause}: one row") };

@@ -32,8 +32,6 @@ use crate::{At, Engine, EngineError};
 
 /// How many items of each source are looked at.
 const LOOKED_AT: usize = 300;
-/// How much of a letter its row quotes.
-const MAIL_CHARS: usize = 120;
 /// How many tasks with a failing check are looked at for a streak.
 const STREAKS_LOOKED_AT: usize = 20;
 const MB: u64 = 1024 * 1024;
@@ -521,9 +519,7 @@ impl Engine {
             limit: LOOKED_AT,
         };
         for seen in store.mails(query).await? {
-            let mail = seen.mail;
-            let begins = mail.body.chars().take(MAIL_CHARS).collect();
-            let fact = InboxFact::Mail { mail: mail.id, subject: mail.subject, begins };
+            let (fact, mail) = (InboxFact::of_mail(&seen.mail), seen.mail);
             items.push(item(mail.from.as_ref().map(AgentId::actor), mail.created_at, fact));
         }
         Ok(items)
