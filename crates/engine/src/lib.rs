@@ -261,6 +261,11 @@ impl Engine {
         })
     }
 
+    /// Whether this process runs on the machine of this name.
+    pub fn is_here(&self, machine: &str) -> bool {
+        self.parts.machine == machine
+    }
+
     pub fn policy(&self) -> &Arc<Policy> {
         &self.parts.policy
     }

@@ -362,6 +362,7 @@ impl Page {
             ("j k", "next and previous row"),
             ("p", "pause updates"),
             ("s", "show rows that wait"),
+            ("Ctrl Enter", "send the form"),
             ("Esc", "close what is open"),
         ];
         let keys = |rows: &[(&str, &str)]| {

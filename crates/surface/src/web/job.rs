@@ -98,7 +98,7 @@ pub(super) async fn shown(
             div.job-side #steps data-live {
                 (steps(look, asked, log.of))
                 (artifacts(&look.it.line.seen, log.agent_bytes()))
-                (facts(look))
+                (facts(page, look))
             }
         }
     };

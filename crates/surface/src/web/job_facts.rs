@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use super::frame::Screen;
 use super::job::found;
 use super::job_log::LogOf;
+use super::jobs::machine_name;
 use super::parts::{actor, ago, cost, icon, moment, span, tokens};
 use super::{CONTENT_POLICY, Page};
 
@@ -48,7 +49,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-pub(super) fn facts(look: &At<JobLook>) -> Markup {
+pub(super) fn facts(page: &Page, look: &At<JobLook>) -> Markup {
     let line = &look.it.line;
     let JobSeen { job, run } = &line.seen;
     let order = run.as_ref().and_then(|run| run.order.work());
@@ -75,7 +76,7 @@ pub(super) fn facts(look: &At<JobLook>) -> Markup {
                 @if let Some(words) = order.and_then(|order| order.instructions.as_deref()) { dt { "Told" } dd { bdi { (words) } } }
                 @if let Some(run) = run {
                     dt { "Machine" } dd { @match run.runs_on.as_deref().or(run.bound_to.as_deref()) {
-                        Some(machine) => bdi { (machine) },
+                        Some(machine) => (machine_name(page, machine)),
                         None => "not chosen yet",
                     } }
                     (confined(&look.it, run))

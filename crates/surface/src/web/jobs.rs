@@ -72,7 +72,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<JobListRequest>) -> Res
                     (states(known.0, &asked.q))
                     @for hint in hints(&filter) { p.filter-hint { (hint) } }
                 }
-                div #jobs data-live { (table(&found, known, &asked.q)) }
+                div #jobs data-live { (table(&page, &found, known, &asked.q)) }
             };
             let mut view = View::of(Screen::Jobs, Screen::Jobs.title(), content);
             view.facts = facts(&found.it);
@@ -129,7 +129,7 @@ fn facts(lines: &[JobLine]) -> Markup {
     }
 }
 
-fn table(found: &At<Vec<JobLine>>, (word, state, _): &StateChoice, q: &str) -> Markup {
+fn table(page: &Page, found: &At<Vec<JobLine>>, (word, state, _): &StateChoice, q: &str) -> Markup {
     if found.it.is_empty() && !q.trim().is_empty() {
         let words = html! {
             p { "None of the first " (JOBS_SEARCHED) " jobs matches " code { (q) } "." }
@@ -152,7 +152,7 @@ fn table(found: &At<Vec<JobLine>>, (word, state, _): &StateChoice, q: &str) -> M
         div.box.jobs {
             table.table {
                 thead { tr { th { "State" } th { "Job" } th { "Asked by" } th { "Machine" } th { "Since" } th { "Id" } } }
-                tbody data-rows { @for line in &found.it { (row(line, found.now)) } }
+                tbody data-rows { @for line in &found.it { (row(page, line, found.now)) } }
             }
         }
         @if found.it.len() == JOBS_SHOWN {
@@ -162,7 +162,7 @@ fn table(found: &At<Vec<JobLine>>, (word, state, _): &StateChoice, q: &str) -> M
 }
 
 /// One job. Its link covers the title; the id is a second link, out of the order of tabs.
-fn row(line: &JobLine, now: Timestamp) -> Markup {
+fn row(page: &Page, line: &JobLine, now: Timestamp) -> Markup {
     let JobSeen { job, run } = &line.seen;
     let by = run.as_ref().and_then(|run| run.order.work()).map(|order| &order.asked_by);
     // The machine that runs the job, else the only one that may.
@@ -176,7 +176,7 @@ fn row(line: &JobLine, now: Timestamp) -> Markup {
                 (why(line, now))
             }
             td { @if let Some(who) = by { (actor_named(who.as_str())) } }
-            td { @if let Some(machine) = machine { (machine_name(machine)) } }
+            td { @if let Some(machine) = machine { (machine_name(page, machine)) } }
             td { (age(job.since(), now)) }
             td { a.id href={ "/jobs/" (job.id) } title=(job.id) tabindex="-1" { (short(&job.id.to_string())) } }
         }
@@ -299,7 +299,10 @@ pub(super) fn short(id: &str) -> String {
 }
 
 /// A machine by its name. A name that no person chose is long, and its beginning is enough.
-fn machine_name(name: &str) -> Markup {
+pub(super) fn machine_name(page: &Page, name: &str) -> Markup {
+    if page.engine.is_here(name) {
+        return html! { span title=(name) { "this machine" } };
+    }
     let shown: String = name.chars().take(MACHINE_CHARS).collect();
     html! { bdi title=(name) { (shown) @if shown.len() < name.len() { "…" } } }
 }
