@@ -236,7 +236,7 @@ fn send_back(reviewing: &Reviewing, once: &Markup) -> Markup {
                     }
                 }
                 div.row {
-                    button.button.button-main name="to" value="work" data-busy="Sending" { "Send back to work" kbd { "Ctrl Enter" } }
+                    button.button.button-main name="to" value="work" data-busy="Sending" { "Send back to work" kbd aria-hidden="true" { "Ctrl Enter" } }
                     button.button name="to" value="queue" { "Send to the queue" }
                 }
             }

@@ -300,7 +300,7 @@ fn comment_form(
             label for="comment-text" { "Comment on " code { (path) } ", " (lines_words(first, last)) }
             textarea.input #comment-text name="text" rows="3" required autofocus { (asked.words) }
             div.row {
-                button.button.button-main data-busy="Keeping" { "Keep as draft" kbd { "Ctrl Enter" } }
+                button.button.button-main data-busy="Keeping" { "Keep as draft" kbd aria-hidden="true" { "Ctrl Enter" } }
                 a.button href={ (here) "#" (anchor(path)) } { "Cancel" }
                 span.faint { "Drafts go to the agent as one message when you send the work back." }
             }

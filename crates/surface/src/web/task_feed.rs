@@ -149,7 +149,7 @@ pub(super) fn write_box(page: &Page, seen: &TaskSeen) -> Markup {
                 textarea.input #write-text name="text" rows="3" required
                     placeholder=(if has_agent { "The agent reads this with its next step" } else { "A note stays with the task" }) {}
                 div.row {
-                    @if has_agent { button.button.button-main data-busy="Sending" { "Send" kbd { "Ctrl Enter" } } }
+                    @if has_agent { button.button.button-main data-busy="Sending" { "Send" kbd aria-hidden="true" { "Ctrl Enter" } } }
                     button.button formaction={ (path) "/note" } data-busy="Keeping" {
                         @if has_agent { "Keep as a note only" } @else { "Add the note" }
                     }
