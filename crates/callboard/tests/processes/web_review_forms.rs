@@ -234,3 +234,30 @@ fn two_people_who_edit_one_task_are_told_both_versions() {
         has(words);
     }
 }
+
+#[test]
+fn a_blocker_is_resolved_on_the_page_of_its_own_task() {
+    let folder = board();
+    let site = Site::of(folder.path()).opened(folder.path());
+    let (one, two) = (add(folder.path(), &["Held up"]), add(folder.path(), &["Free"]));
+    let said = serde_json::json!({
+        "taskId": one, "kind": "blocker", "body": "Which <b>?", "rationale": "Nobody decided.",
+    });
+    let call = ["call", "comment_on_task", &said.to_string(), "--toolsets", "execution"];
+    cli(folder.path(), &[&call[..], &["--actor", "agent:eva"]].concat());
+    let (path, other) =
+        (site.get(&format!("/tasks/{one}")).to, site.get(&format!("/tasks/{two}")).to);
+    let page = site.get(&path).text;
+    assert!(page.contains("named a blocker") && page.contains("Which &lt;b&gt;?"), "{page}");
+    let comment = fields(&page, "comment").remove(0);
+    let resolve = |path: &str, comment: &str| {
+        let form = [("comment", comment), ("text", "The first.")];
+        site.post(&format!("{path}/resolve"), HERE, &form).status
+    };
+    assert_eq!(resolve(&other, &comment), 400, "the comment is of another task");
+    assert_eq!(resolve(&path, "nothing-like-it"), 400);
+    assert!(site.get(&path).text.contains("named a blocker"));
+    assert_eq!(resolve(&path, &comment), 303);
+    assert!(!site.get(&path).text.contains("named a blocker"));
+    assert_eq!(resolve(&path, &comment), 303, "a second form changes nothing");
+}

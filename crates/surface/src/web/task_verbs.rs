@@ -14,6 +14,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::rights::PersonVerb;
 use callboard_domain::task::Check;
+use callboard_domain::task::comment::Comment;
 use callboard_engine::context::OpContext;
 use callboard_engine::{EngineError, WorkWish};
 use maud::{Markup, html};
@@ -406,6 +407,11 @@ pub(super) async fn carry_out(
         }
         "resolve" => {
             let comment = form.comment.parse().map_err(|_| missing("comment"))?;
+            // A comment of another task is not resolved from the page of this one.
+            let is_of_task = |known: &Comment| known.id == comment;
+            if !engine.comment_list(&op, id).await?.iter().any(is_of_task) {
+                return Err(missing("comment"));
+            }
             let words = Some(form.text()).filter(|text| !text.trim().is_empty());
             engine.comment_resolve(&op, comment, words).await?;
             "The comment is resolved.".into()

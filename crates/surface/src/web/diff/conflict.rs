@@ -6,23 +6,14 @@ use callboard_domain::review::conflict::{ConflictHunk, FileConflict};
 use maud::{Markup, html};
 
 use super::table::{FileTable, VisibleText};
-use super::{DiffFile, DiffKind, DiffLine, DiffSign, DiffStatus};
+use super::{DiffFile, DiffLine, DiffSign};
 
 /// How many lines of a conflict are shown.
 const CONFLICT_LINES_MAX: usize = 1_000;
 
 /// The places of a conflict as one table, or the words of git where a conflict has no lines.
 pub fn conflict(path: &str, target: &str, conflict: &FileConflict) -> Markup {
-    let file = DiffFile {
-        path: path.to_owned(),
-        old_path: None,
-        status: DiffStatus::Modified,
-        modes: None,
-        added: 0,
-        removed: 0,
-        hunks: Vec::new(),
-        kind: DiffKind::Normal,
-    };
+    let file = DiffFile::of(path.to_owned());
     let table = FileTable::of_sides(&file);
     let mut left = CONFLICT_LINES_MAX;
     let mut shown = Vec::new();
@@ -44,7 +35,10 @@ pub fn conflict(path: &str, target: &str, conflict: &FileConflict) -> Markup {
             }
         }
         @if missing > 0 {
-            p.limit { (missing) @if missing == 1 { " place is" } @else { " places are" } " too long to show here." }
+            p.limit {
+                (missing) @if missing == 1 { " place is" } @else { " places are" }
+                " not shown: the page has at most " (CONFLICT_LINES_MAX) " lines of a conflict."
+            }
         }
         @for words in &conflict.words { p.limit { (VisibleText(words)) } }
         @if conflict.hunks.is_empty() && conflict.words.is_empty() {
@@ -72,4 +66,43 @@ fn lines_of(hunk: &ConflictHunk) -> Vec<DiffLine> {
         is_moved: false,
     };
     lines.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hunk(target: &[&str], work: &[&str]) -> ConflictHunk {
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        ConflictHunk { target: lines(target), work: lines(work), ..ConflictHunk::default() }
+    }
+
+    fn shown(hunks: Vec<ConflictHunk>, words: &[&str]) -> String {
+        let words = words.iter().map(|words| (*words).to_owned()).collect();
+        conflict("a.txt", "main", &FileConflict { hunks, words }).into_string()
+    }
+
+    #[test]
+    fn both_sides_stand_in_one_row_and_hidden_characters_are_shown() {
+        let sides = shown(vec![hunk(&["old <b>"], &["old\u{202e} <i>\r"])], &[]);
+        assert!(sides.contains("on main") && sides.contains("this work"), "{sides}");
+        assert!(sides.contains("old &lt;<mark>b</mark>&gt;"), "{sides}");
+        assert!(sides.contains("U+202E") && sides.contains("␍"), "{sides}");
+        assert!(!sides.contains("not shown"), "{sides}");
+    }
+
+    #[test]
+    fn a_conflict_that_is_too_long_says_what_is_missing() {
+        let long = vec!["line"; CONFLICT_LINES_MAX];
+        let cut = shown(vec![hunk(&["one"], &["two"]), hunk(&long, &[]), hunk(&["x"], &[])], &[]);
+        assert!(cut.contains("2 places are not shown"), "{cut}");
+        assert_eq!(cut.matches("<tbody>").count(), 1, "{cut}");
+    }
+
+    #[test]
+    fn a_conflict_without_lines_has_the_words_of_git() {
+        let words = shown(Vec::new(), &["a.txt deleted in main and modified in <the work>"]);
+        assert!(words.contains("&lt;the work&gt;") && !words.contains("<table"), "{words}");
+        assert!(shown(Vec::new(), &[]).contains("Git merges this file now."));
+    }
 }

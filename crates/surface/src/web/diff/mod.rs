@@ -139,6 +139,20 @@ impl DiffLine {
 }
 
 impl DiffFile {
+    /// A changed file of which nothing but the path is known.
+    fn of(path: String) -> Self {
+        Self {
+            path,
+            old_path: None,
+            status: DiffStatus::Modified,
+            modes: None,
+            added: 0,
+            removed: 0,
+            hunks: Vec::new(),
+            kind: DiffKind::Normal,
+        }
+    }
+
     /// Changed lines, added and removed.
     pub fn changed(&self) -> usize {
         self.added + self.removed

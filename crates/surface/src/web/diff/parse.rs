@@ -80,17 +80,8 @@ impl<'p> PatchReader<'p> {
 
 /// Reads the head of a file and its hunks.
 fn read_file(reader: &mut PatchReader<'_>, both: &str) -> Result<DiffFile, DiffFault> {
-    let mut file = DiffFile {
-        // The least reliable name: later lines of the head replace it.
-        path: path_of_both(both).unwrap_or_default(),
-        old_path: None,
-        status: DiffStatus::Modified,
-        modes: None,
-        added: 0,
-        removed: 0,
-        hunks: Vec::new(),
-        kind: DiffKind::Normal,
-    };
+    // The least reliable name: later lines of the head replace it.
+    let mut file = DiffFile::of(path_of_both(both).unwrap_or_default());
     let (mut old_mode, mut former) = (None, None);
     while let Some(line) = reader.next_of_file()? {
         if line.starts_with("@@@ ") {
